@@ -1,0 +1,1 @@
+"""Servelab: GPU nodes, cold starts and inference engines, emulated faithfully and without a GPU."""

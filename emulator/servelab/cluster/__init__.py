@@ -1,0 +1,1 @@
+"""The local cluster: a real Kubernetes control plane and our own processes, without containers."""

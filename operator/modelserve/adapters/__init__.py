@@ -1,0 +1,1 @@
+"""The edges: the Kubernetes API, engines' metrics, gateways' demand, the clock."""

@@ -1,0 +1,78 @@
+"""Every name that a second process, or a user, reads: groups, labels, annotations, managers."""
+
+GROUP = "modelserve.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "ModelServe"
+PLURAL = "modelserves"
+
+EMULATOR_GROUP = "emulator.modelserve.dev"
+EMULATOR_API_VERSION = f"{EMULATOR_GROUP}/{VERSION}"
+POOL_KIND = "GPUPool"
+POOL_PLURAL = "gpupools"
+
+# Where our own processes live, unless told otherwise.
+SYSTEM_NAMESPACE = "modelserve-system"
+OPERATOR = "modelserve-operator"
+GATEWAY = "modelserve-gateway"
+EMULATOR = "modelserve-emulator"
+OPERATOR_LEASE = "modelserve-operator"
+TIME_CONFIG_MAP = "modelserve-time"  # data.timeScale
+TIME_SCALE_KEY = "timeScale"
+POOLS_CONFIG_MAP = "modelserve-pools"
+
+# Field managers of server-side apply.
+MANAGER = "modelserve"  # everything about the children but the replica count
+SCALER = "modelserve-scaler"  # the replica count, through /scale
+STATUS_MANAGER = "modelserve-status"
+
+# Labels.
+LABEL_NAME = "app.kubernetes.io/name"  # always "modelserve"
+LABEL_INSTANCE = "app.kubernetes.io/instance"  # the ModelServe's name
+LABEL_COMPONENT = "app.kubernetes.io/component"  # "engine", "gateway", "operator", "emulator"
+LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"  # "modelserve"
+LABEL_MODELSERVE = f"{GROUP}/modelserve"  # on engine pods: the ModelServe's name
+LABEL_VIRTUAL = f"{EMULATOR_GROUP}/virtual"  # "true" on emulated nodes
+LABEL_POOL = f"{EMULATOR_GROUP}/pool"
+LABEL_GPU_PRODUCT = "nvidia.com/gpu.product"
+LABEL_GATEWAY = f"{GROUP}/gateway"  # on gateway Leases: "true"
+
+# Pod template annotations: what a real engine would find in its surroundings.
+STORAGE_CLASS = f"{GROUP}/storage-class"
+READ_BANDWIDTH = f"{GROUP}/read-bandwidth"
+LOADER = f"{GROUP}/loader"
+IMAGE_SIZE = f"{GROUP}/image-size"
+WARM_UP_SECONDS = f"{GROUP}/warm-up-seconds"
+BATCHING = f"{GROUP}/batching"
+QUEUE_LIMIT = f"{GROUP}/queue-limit"
+MODEL_SHAPE = f"{GROUP}/model"
+
+# On the Deployment: what the catalogue resolved for this generation.
+RESOLVED = f"{GROUP}/resolved"
+
+# Written on pods by the emulator.
+PHASES = f"{GROUP}/phases"  # JSON, see wire.PhaseStamps
+CONDITION_STARTING = f"{GROUP}/Starting"
+DIAL = f"{EMULATOR_GROUP}/dial"  # host:port where the engine of a virtual pod really listens
+BEHAVIOR = f"{EMULATOR_GROUP}/behavior"  # JSON by container name, for containers that are no engine
+
+# Node annotations: what limits a cold start there (quantities such as "250MB/s").
+REGISTRY_BANDWIDTH = f"{GROUP}/registry-bandwidth"
+UNPACK_BANDWIDTH = f"{GROUP}/unpack-bandwidth"
+STORAGE_READ_BANDWIDTH = f"{GROUP}/storage-read-bandwidth"
+STORAGE_SHARED_BANDWIDTH = f"{GROUP}/storage-shared-bandwidth"
+NETWORK_BANDWIDTH = f"{GROUP}/network-bandwidth"
+
+# On a ModelServe: wake by hand.
+WAKE = f"{GROUP}/wake"
+AWAKE_UNTIL = f"{GROUP}/awake-until"
+
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
+
+# On a gateway's Lease.
+GATEWAY_ADDRESS = f"{GROUP}/internal-address"
+GATEWAY_EPOCH = f"{GROUP}/epoch"
+
+ENGINE_CONTAINER = "engine"
+ENGINE_PORT = 8000
+ENGINE_PORT_NAME = "http"

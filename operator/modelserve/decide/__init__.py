@@ -1,0 +1,1 @@
+"""From observation to decision. Pure: time and chance are arguments."""
