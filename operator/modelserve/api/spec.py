@@ -12,17 +12,6 @@ from pydantic.alias_generators import to_camel
 
 from modelserve.api import quantities
 
-Name = Annotated[str, Field(min_length=1, max_length=253)]
-DnsLabel = Annotated[
-    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-]
-Bytes = Annotated[str, Field(max_length=32, pattern=quantities.BYTES_PATTERN)]
-Rate = Annotated[str, Field(max_length=32, pattern=quantities.RATE_PATTERN)]
-Seconds = Annotated[int, Field(ge=0, le=86_400)]
-Window = Annotated[int, Field(ge=0, le=86_400)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Positive = Annotated[int, Field(ge=1, le=1_000_000)]
-
 
 class Rule:
     """A CEL rule with the sentence a user reads when it is broken (schema key of the CRD)."""
@@ -41,6 +30,30 @@ class Rule:
 def rules(*entries: Rule) -> dict[str, Any]:
     """``json_schema_extra`` of a model whose CEL rules these are."""
     return {"x-kubernetes-validations": [entry.to_schema() for entry in entries]}
+
+
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+DnsLabel = Annotated[
+    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
+]
+Bytes = Annotated[str, Field(max_length=32, pattern=quantities.BYTES_PATTERN)]
+Rate = Annotated[
+    str,
+    Field(
+        max_length=32,
+        pattern=quantities.RATE_PATTERN,
+        json_schema_extra=rules(
+            Rule(
+                "!self.matches('^0+([.]0*)?[^0-9.]')",
+                "a rate must be greater than zero, such as 2GB/s: nothing would ever arrive",
+            )
+        ),
+    ),
+]
+Seconds = Annotated[int, Field(ge=0, le=86_400)]
+Window = Annotated[int, Field(ge=0, le=86_400)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Node(BaseModel):
@@ -203,15 +216,6 @@ class Storage(Node):
     loader: Loader = Field(
         Loader.DEFAULT, description="What the engine's loader reaches of the device."
     )
-    model_config = Node.model_config | ConfigDict(
-        json_schema_extra=rules(
-            Rule(
-                "!has(self.readBandwidth) || !self.readBandwidth.matches('^0+([.]0*)?[^1-9.]*$')",
-                "storage.readBandwidth must be greater than zero: no weights would ever arrive",
-                ".readBandwidth",
-            )
-        )
-    )
 
 
 class ColdStart(Node):
@@ -250,6 +254,22 @@ class Behavior(Node):
     )
 
 
+class ScaleUp(Behavior):
+    """Growth: at once, doubling or by four every 15 s, as the HorizontalPodAutoscaler's default."""
+
+    stabilization_window_seconds: Window | None = Field(
+        0, description="Growth follows the lowest recommendation of so many seconds; at most 3600."
+    )
+    policies: list[RatePolicy] = Field(
+        default=[
+            RatePolicy(type="Percent", value=100, period_seconds=15),
+            RatePolicy(type="Pods", value=4, period_seconds=15),
+        ],
+        max_length=8,
+        description="Rate limits; the one that allows most counts.",
+    )
+
+
 class Scaling(Node):
     """How the replica count follows demand."""
 
@@ -276,13 +296,7 @@ class Scaling(Node):
     tolerance: Annotated[float, Field(ge=0, le=1)] = Field(
         0.1, description="Relative deviation from the target that is left alone."
     )
-    scale_up: Behavior = Behavior(
-        stabilization_window_seconds=0,
-        policies=[
-            RatePolicy(type="Percent", value=100, period_seconds=15),
-            RatePolicy(type="Pods", value=4, period_seconds=15),
-        ],
-    )
+    scale_up: ScaleUp = ScaleUp()
     scale_down: Behavior = Behavior()
     cooldown_seconds: Seconds | None = Field(
         None, description="Quiet seconds before the last replica goes; left out: worked out."
@@ -417,7 +431,7 @@ class ModelServeSpec(Node):
         json_schema_extra=rules(
             Rule(
                 "!has(self.model.custom) || has(self.storage) && "
-                "(has(self.storage.__class__) || has(self.storage.readBandwidth))",
+                "(has(self.storage.class) || has(self.storage.readBandwidth))",
                 "a model with `custom` needs storage.class or storage.readBandwidth: "
                 "say how fast its weights can be read",
             )
