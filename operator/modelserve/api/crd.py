@@ -250,19 +250,20 @@ def main() -> int:
     """Write or check the CRD files; exit 1 if a checked file differs."""
     parser = argparse.ArgumentParser(prog="python -m modelserve.api.crd", description=__doc__)
     action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", type=pathlib.Path, metavar="DIR", help="write the files")
-    action.add_argument("--check", type=pathlib.Path, metavar="DIR", help="compare the files")
+    folders: dict[str, Any] = {"nargs": "+", "type": pathlib.Path, "metavar": "DIR"}
+    action.add_argument("--write", help="write the files", **folders)
+    action.add_argument("--check", help="compare the files", **folders)
     options = parser.parse_args()
-    folder: pathlib.Path = options.write or options.check
     stale = []
-    for name, text in documents().items():
-        path = folder / name
-        if options.write:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            stale.append(str(path))
-    for path_name in stale:
-        sys.stderr.write(f"{path_name} does not match the models; run `make crds`\n")
+    for folder in options.write or options.check:
+        for name, text in documents().items():
+            path = folder / name
+            if options.write:
+                path.write_text(text)
+            elif not path.exists() or path.read_text() != text:
+                stale.append(path)
+    for path in stale:
+        sys.stderr.write(f"{path} does not match the models; run `make crds`\n")
     return 1 if stale else 0
 
 

@@ -46,6 +46,8 @@ WARM_UP_SECONDS = f"{GROUP}/warm-up-seconds"
 BATCHING = f"{GROUP}/batching"
 QUEUE_LIMIT = f"{GROUP}/queue-limit"
 MODEL_SHAPE = f"{GROUP}/model"
+# JSON: what an engine's command line cannot say and the real one finds in its files (Triton, NIM …).
+ENGINE_LIMITS = f"{GROUP}/engine-limits"
 
 # On the Deployment: what the catalogue resolved for this generation.
 RESOLVED = f"{GROUP}/resolved"
