@@ -49,11 +49,13 @@ def format_bytes(n_bytes: float) -> str:
 
 
 def format_rate(bytes_per_s: float) -> str:
-    """Write a rate so that ``parse_rate`` reads the same number back: ``250MB/s``."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if bytes_per_s >= size and round(bytes_per_s / size, 3) * size == bytes_per_s:
-            return f"{bytes_per_s / size:g}{unit}/s"
-    return f"{bytes_per_s:g}B/s" if bytes_per_s < 1e6 else f"{round(bytes_per_s)}B/s"
+    """Write a rate so that ``parse_rate`` reads it back to six digits: ``250MB/s``."""
+    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)):
+        if bytes_per_s >= size:
+            break
+    # Never in exponent form, which no quantity has.
+    number = f"{bytes_per_s / size:.6f}"
+    return f"{number.rstrip('0').rstrip('.')}{unit}/s"
 
 
 def parse_cpu(text: str | int | float) -> float:

@@ -402,12 +402,20 @@ class Resources(Node):
 class Template(Node):
     """What the pods carry besides."""
 
-    labels: dict[str, Annotated[str, Field(max_length=63)]] = {}
-    annotations: dict[str, Annotated[str, Field(max_length=262_144)]] = {}
-    tolerations: list[Toleration] = Field(default=[], max_length=64)
-    node_selector: dict[str, Annotated[str, Field(max_length=63)]] = {}
+    labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(
+        default={}, description="Further labels of the pods."
+    )
+    annotations: dict[str, Annotated[str, Field(max_length=262_144)]] = Field(
+        default={}, description="Further annotations of the pods."
+    )
+    tolerations: list[Toleration] = Field(
+        default=[], max_length=64, description="Further tolerations; the GPU taint's is there."
+    )
+    node_selector: dict[str, Annotated[str, Field(max_length=63)]] = Field(
+        default={}, description="Further labels a node must have; the GPU product is one already."
+    )
     resources: Resources = Resources()
-    priority_class_name: Name | None = None
+    priority_class_name: Name | None = Field(None, description="Priority class of the pods.")
 
 
 class ModelServeSpec(Node):

@@ -109,6 +109,12 @@ class AutoscalerStatus(Node):
         default=[], max_length=512, description="[seconds ago, recommendation] in the down window."
     )
     up_window: list[list[float]] = Field(default=[], max_length=512)
+    scale_steps: list[list[float]] = Field(
+        default=[], max_length=512, description="[seconds ago, change] within the rates' periods."
+    )
+    last_request_seconds_ago: float | None = Field(
+        None, description="Emulated seconds since the last request's end, when this was written."
+    )
     last_request_at: Time | None = None
     written_replicas: int | None = Field(None, description="Last count written to /scale.")
     wait_seconds: float | None = Field(
