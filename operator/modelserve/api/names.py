@@ -46,7 +46,7 @@ WARM_UP_SECONDS = f"{GROUP}/warm-up-seconds"
 BATCHING = f"{GROUP}/batching"
 QUEUE_LIMIT = f"{GROUP}/queue-limit"
 MODEL_SHAPE = f"{GROUP}/model"
-# JSON: what an engine's command line cannot say and the real one finds in its files (Triton, NIM …).
+# JSON: what an engine's command line cannot say and the real one finds in its files.
 ENGINE_LIMITS = f"{GROUP}/engine-limits"
 
 # On the Deployment: what the catalogue resolved for this generation.

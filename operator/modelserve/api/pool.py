@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from modelserve.api.spec import Name, Node, Rate
+from modelserve.api.schema import Name, Node, Rate
 
 
 class ElasticNodes(Node):

@@ -50,12 +50,11 @@ def format_bytes(n_bytes: float) -> str:
 
 def format_rate(bytes_per_s: float) -> str:
     """Write a rate so that ``parse_rate`` reads it back to six digits: ``250MB/s``."""
-    for unit, size in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)):
-        if bytes_per_s >= size:
-            break
+    scales = (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0))
+    unit, size = next((s for s in scales if bytes_per_s >= s[1]), scales[-1])
     # Never in exponent form, which no quantity has.
-    number = f"{bytes_per_s / size:.6f}"
-    return f"{number.rstrip('0').rstrip('.')}{unit}/s"
+    number = f"{bytes_per_s / size:.6f}".rstrip("0").rstrip(".")
+    return f"{number}{unit}/s"
 
 
 def parse_cpu(text: str | int | float) -> float:

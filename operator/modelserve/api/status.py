@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from modelserve.api.spec import Node
+from modelserve.api.schema import Node
 
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 Message = Annotated[str, Field(max_length=32_768)]
