@@ -1,0 +1,1 @@
+"""What a run shows people: percentiles, tables, charts of characters. Pure."""

@@ -1,0 +1,1 @@
+"""What clients ask for: arrivals with prompt and answer lengths. Pure."""
