@@ -1,0 +1,1 @@
+"""Models, GPUs, storage classes, images, engine start: numbers with unit and source."""

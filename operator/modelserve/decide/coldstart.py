@@ -1,0 +1,363 @@
+"""What a cold start is made of and how long it takes, from launch, GPU, node rates and caches.
+
+One function for two uses: the operator predicts with it, the emulator runs the same phases with
+contention and jitter. Sizes are bytes, rates bytes per second, times seconds.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from modelserve import errors
+from modelserve.api import names, quantities
+from modelserve.catalog import gpus, images, storage, warmup
+from modelserve.engines.types import Launch
+
+# Real schedulers bind a pod that fits within some tens of milliseconds.
+SCHEDULING_S = 0.05
+# Half of the 50 ms at which a holding gateway probes a starting engine.
+PROBE_S = 0.025
+
+
+class Binds(StrEnum):
+    """What limits a transfer."""
+
+    REGISTRY = "registry"
+    UNPACK = "unpack"
+    NETWORK = "network"
+    STORAGE = "storage"
+    SHARED_STORAGE = "shared storage"
+    SPEC = "storage.readBandwidth"
+    LOADER = "loader"
+    PCIE = "PCIe"
+    PAGE_CACHE = "page cache"
+    CACHED = "cache"
+
+
+class Part(StrEnum):
+    """Named parts of a warm-up, in the order an engine goes through them."""
+
+    PROCESS_START = "process start"
+    DISTRIBUTED_INIT = "distributed init"
+    COMPILE = "compile"
+    PROFILE_RUN = "profile run"
+    GRAPH_CAPTURE = "graph capture"
+    API_SERVER = "API server"
+
+
+# Parts an engine goes through before it reads weights.
+BEFORE_WEIGHTS = (Part.PROCESS_START, Part.DISTRIBUTED_INIT)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRates:
+    """What limits a cold start on a node; None where the storage class is to say."""
+
+    registry_bytes_per_s: float
+    unpack_bytes_per_s: float
+    storage_read_bytes_per_s: float | None
+    storage_shared_bytes_per_s: float | None
+    network_bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheState:
+    """What a node has already: the image, compiled graphs, the weights in memory."""
+
+    image_present: bool = False
+    compile_cached: bool = False
+    page_cached: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One limit of a transfer. A shared one is a link that other replicas use too."""
+
+    binds: Binds
+    bytes_per_s: float
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bytes that pass all of ``limits`` at once, after ``latency_s``."""
+
+    n_bytes: int
+    limits: tuple[Limit, ...]
+    latency_s: float = 0.0
+
+    @property
+    def limit(self) -> Limit:
+        """The limit that binds when the transfer is alone on its links."""
+        return min(self.limits, key=lambda limit: limit.bytes_per_s)
+
+    @property
+    def own_cap_bytes_per_s(self) -> float:
+        """The lowest limit that is the transfer's own, whoever else is on the links."""
+        return min(
+            (limit.bytes_per_s for limit in self.limits if not limit.shared), default=float("inf")
+        )
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds when alone on its links."""
+        return self.latency_s + self.n_bytes / self.limit.bytes_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Pull:
+    """An image pull: layers are downloaded, and unpacked one at a time while later ones arrive."""
+
+    present: bool
+    download: Transfer
+    unpack_bytes_per_s: float
+    largest_layer_share: float
+    cached_s: float
+
+    @property
+    def unpack_s(self) -> float:
+        """Seconds of unpacking everything, by itself."""
+        return self.download.n_bytes / self.unpack_bytes_per_s
+
+    def total_s(self, download_s: float) -> float:
+        """Seconds of a pull whose download takes ``download_s``, alone or with others on the link.
+
+        ``max(download + share × unpack, share × download + unpack)``: the first layer must arrive
+        before anything unpacks, and the last unpacks when everything has arrived.
+        """
+        share = self.largest_layer_share
+        return max(download_s + share * self.unpack_s, share * download_s + self.unpack_s)
+
+    @property
+    def duration_s(self) -> float:
+        """Seconds when alone; next to nothing if the image is there."""
+        return self.cached_s if self.present else self.total_s(self.download.duration_s)
+
+    @property
+    def binds(self) -> Binds:
+        """What the pull waits for longest."""
+        if self.present:
+            return Binds.CACHED
+        slower = self.unpack_s > self.download.duration_s
+        return Binds.UNPACK if slower else self.download.limit.binds
+
+
+@dataclass(frozen=True, slots=True)
+class WarmUpPart:
+    """A named part of the warm-up, in seconds."""
+
+    name: Part
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The phases of a cold start from a bound pod on.
+
+    In order: pull, ``before_weights``, weights, ``after_weights``; ``warm_up`` holds both.
+    """
+
+    pull: Pull
+    weights: Transfer
+    warm_up: tuple[WarmUpPart, ...]
+
+    @property
+    def before_weights(self) -> tuple[WarmUpPart, ...]:
+        """Warm-up parts an engine goes through before it reads weights."""
+        return tuple(part for part in self.warm_up if part.name in BEFORE_WEIGHTS)
+
+    @property
+    def after_weights(self) -> tuple[WarmUpPart, ...]:
+        """Warm-up parts that need the weights."""
+        return tuple(part for part in self.warm_up if part.name not in BEFORE_WEIGHTS)
+
+    @property
+    def warm_up_s(self) -> float:
+        """Seconds of all warm-up parts."""
+        return sum(part.duration_s for part in self.warm_up)
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The parts of a cold start in seconds, predicted or measured."""
+
+    scheduling_s: float
+    provisioning_s: float
+    image_pull_s: float
+    weight_load_s: float
+    warm_up_s: float
+    probe_s: float
+
+    @property
+    def total_s(self) -> float:
+        """From the replica being wanted to its admission."""
+        return (
+            self.scheduling_s
+            + self.provisioning_s
+            + self.image_pull_s
+            + self.weight_load_s
+            + self.warm_up_s
+            + self.probe_s
+        )
+
+    def parts(self) -> dict[str, float]:
+        """The parts under the API's names, in order, ``totalSeconds`` last."""
+        return {
+            "schedulingSeconds": self.scheduling_s,
+            "provisioningSeconds": self.provisioning_s,
+            "imagePullSeconds": self.image_pull_s,
+            "weightLoadSeconds": self.weight_load_s,
+            "warmUpSeconds": self.warm_up_s,
+            "probeSeconds": self.probe_s,
+            "totalSeconds": self.total_s,
+        }
+
+
+def node_rates(annotations: Mapping[str, str]) -> NodeRates:
+    """A node's rates from its annotations; the catalogue's where one is missing.
+
+    Raises QuantityError for a rate that cannot be read, naming the annotation.
+    """
+    defaults = images.pull_defaults()
+    return NodeRates(
+        registry_bytes_per_s=_rate(annotations, names.REGISTRY_BANDWIDTH)
+        or defaults.registry_bytes_per_s,
+        unpack_bytes_per_s=_rate(annotations, names.UNPACK_BANDWIDTH)
+        or defaults.unpack_bytes_per_s,
+        storage_read_bytes_per_s=_rate(annotations, names.STORAGE_READ_BANDWIDTH),
+        storage_shared_bytes_per_s=_rate(annotations, names.STORAGE_SHARED_BANDWIDTH),
+        network_bytes_per_s=_rate(annotations, names.NETWORK_BANDWIDTH)
+        or defaults.network_bytes_per_s,
+    )
+
+
+def plan(launch: Launch, gpu: gpus.Gpu, rates: NodeRates, cache: CacheState) -> Plan:
+    """The phases of starting ``launch`` on a node of ``gpu`` with those rates and caches."""
+    return Plan(
+        pull=_pull(launch, rates, cache),
+        weights=_weights(launch, gpu, rates, cache),
+        warm_up=_warm_up(launch, cache),
+    )
+
+
+def predict(
+    planned: Plan,
+    provisioning_s: float = 0.0,
+    scheduling_s: float = SCHEDULING_S,
+    probe_s: float = PROBE_S,
+) -> ColdStart:
+    """How long the plan takes alone on its links; a node still to come adds ``provisioning_s``."""
+    return ColdStart(
+        scheduling_s=scheduling_s,
+        provisioning_s=provisioning_s,
+        image_pull_s=planned.pull.duration_s,
+        weight_load_s=planned.weights.duration_s,
+        warm_up_s=planned.warm_up_s,
+        probe_s=probe_s,
+    )
+
+
+def explain(planned: Plan) -> str:
+    """One line per part, with the numbers put in."""
+    pull, weights = planned.pull, planned.weights
+    size = quantities.format_bytes(pull.download.n_bytes)
+    if pull.present:
+        lines = [f"image pull {pull.duration_s:.1f} s: {size}, on the node already"]
+    else:
+        down = pull.download
+        lines = [
+            f"image pull {pull.duration_s:.1f} s: {size}, download {down.duration_s:.1f} s at "
+            f"{_per_s(down.limit.bytes_per_s)} ({down.limit.binds}), unpack {pull.unpack_s:.1f} s "
+            f"at {_per_s(pull.unpack_bytes_per_s)}, overlapped but for a layer"
+        ]
+    lines.append(
+        f"weight load {weights.duration_s:.1f} s: {quantities.format_bytes(weights.n_bytes)} at "
+        f"{_per_s(weights.limit.bytes_per_s)} (limit: {weights.limit.binds})"
+    )
+    parts = ", ".join(f"{part.name} {part.duration_s:.1f} s" for part in planned.warm_up)
+    lines.append(f"warm-up {planned.warm_up_s:.1f} s: {parts}")
+    return "\n".join(lines)
+
+
+def _pull(launch: Launch, rates: NodeRates, cache: CacheState) -> Pull:
+    return Pull(
+        present=cache.image_present,
+        download=Transfer(
+            n_bytes=launch.image_bytes,
+            limits=(
+                Limit(Binds.REGISTRY, rates.registry_bytes_per_s, shared=True),
+                Limit(Binds.NETWORK, rates.network_bytes_per_s, shared=True),
+            ),
+        ),
+        unpack_bytes_per_s=rates.unpack_bytes_per_s,
+        largest_layer_share=launch.image_largest_layer_share,
+        cached_s=images.pull_defaults().cached_s,
+    )
+
+
+def _weights(launch: Launch, gpu: gpus.Gpu, rates: NodeRates, cache: CacheState) -> Transfer:
+    """The weight read of all ranks: min of node's share, spec's rate, loader, PCIe to the GPUs."""
+    ranks = launch.tensor_parallel
+    pcie = ranks * gpu.pcie_bytes_per_s * warmup.host_to_gpu_share()
+    limits = [Limit(Binds.PCIE, pcie, shared=False)]
+    where = launch.storage_class
+    if cache.page_cached:
+        where = storage.find("page-cache")
+        limits.append(Limit(Binds.PAGE_CACHE, where.read_bytes_per_s, shared=True))
+    else:
+        limits += _storage_limits(launch, where, rates)
+    if where is not None:
+        ceiling = where.loader_bytes_per_s(launch.loader, ranks)
+        limits.append(Limit(Binds.LOADER, ceiling, shared=False))
+    return Transfer(
+        n_bytes=launch.model.weight_bytes(launch.quantization),
+        limits=tuple(limits),
+        latency_s=where.latency_s if where is not None else 0.0,
+    )
+
+
+def _storage_limits(
+    launch: Launch, where: storage.StorageClass | None, rates: NodeRates
+) -> list[Limit]:
+    device = rates.storage_read_bytes_per_s or (where.read_bytes_per_s if where else None)
+    backend = rates.storage_shared_bytes_per_s or (where.shared_bytes_per_s if where else None)
+    found = (
+        (Binds.SPEC, launch.read_bytes_per_s, False),
+        (Binds.STORAGE, device, True),
+        (Binds.SHARED_STORAGE, backend, True),
+    )
+    return [Limit(binds, rate, shared) for binds, rate, shared in found if rate is not None]
+
+
+def _warm_up(launch: Launch, cache: CacheState) -> tuple[WarmUpPart, ...]:
+    """The catalogue's parts for this engine, scaled to the spec's total if it gives one."""
+    known = warmup.of_engine(launch.engine)
+    layers, ranks = launch.model.layers, launch.tensor_parallel
+    eager = launch.enforce_eager
+    compile_s = 0.0 if eager else known.compile_s(layers, ranks, cache.compile_cached)
+    capture_s = 0.0 if eager else known.graph_capture_s(layers, ranks, launch.max_sequences)
+    parts = (
+        (Part.PROCESS_START, known.process_start_s),
+        (Part.DISTRIBUTED_INIT, known.distributed_init_s(ranks)),
+        (Part.COMPILE, compile_s),
+        (Part.PROFILE_RUN, known.profile_run_s),
+        (Part.GRAPH_CAPTURE, capture_s),
+        (Part.API_SERVER, known.api_server_s),
+    )
+    total_s = sum(duration_s for _, duration_s in parts)
+    factor = 1.0 if launch.warm_up_s is None else launch.warm_up_s / total_s
+    return tuple(WarmUpPart(name, duration_s * factor) for name, duration_s in parts if duration_s)
+
+
+def _rate(annotations: Mapping[str, str], name: str) -> float | None:
+    text = annotations.get(name)
+    if not text:
+        return None
+    try:
+        return quantities.parse_rate(text)
+    except errors.QuantityError as error:
+        raise errors.QuantityError(f"node annotation {name}: {error}") from error
+
+
+def _per_s(bytes_per_s: float) -> str:
+    return f"{quantities.format_bytes(bytes_per_s)}/s"

@@ -1,0 +1,122 @@
+"""SGLang: ``python3 -m sglang.launch_server --model-path MODEL …`` or ``sglang serve``.
+
+Flags and metric names are those of version 0.5.23.
+"""
+
+from collections.abc import Mapping
+
+from modelserve.api.spec import EngineType, Loader, Quantization
+from modelserve.catalog import gpus
+from modelserve.engines import commandline, types
+from modelserve.engines.types import Series
+
+PROFILE = types.Profile(
+    engine=EngineType.SGLANG,
+    title="SGLang",
+    version="0.5.23",
+    metrics=types.MetricNames(
+        running=Series("sglang:num_running_reqs"),
+        waiting=Series("sglang:num_queue_reqs"),
+        kv_usage=Series("sglang:token_usage"),
+        ttft=Series("sglang:time_to_first_token_seconds"),
+        itl=Series("sglang:inter_token_latency_seconds"),
+        e2e=Series("sglang:e2e_request_latency_seconds"),
+        queue_time=Series("sglang:queue_time_seconds"),
+        prompt_tokens=Series("sglang:prompt_tokens_total"),
+        generation_tokens=Series("sglang:generation_tokens_total"),
+        success=Series("sglang:num_requests_total"),
+        preemptions=Series("sglang:num_retracted_reqs"),
+        start_up=Series("sglang:startup_time_seconds"),
+    ),
+    health_path="/health",
+    startup_path="/health",
+    metrics_path="/metrics",
+    metrics_port=None,
+    default_port=30000,
+    queue_full_status=503,
+    while_loading=types.WhileLoading.UNAVAILABLE,
+)
+
+SWITCHES = frozenset(
+    {
+        "trust-remote-code",
+        "enable-metrics",
+        "disable-cuda-graph",
+        "disable-radix-cache",
+        "enable-torch-compile",
+        "enable-mixed-chunk",
+        "log-requests",
+        "skip-server-warmup",
+    }
+)
+_METHODS = {
+    "fp8": Quantization.FP8,
+    "w8a8_fp8": Quantization.FP8,
+    "modelopt": Quantization.FP8,
+    "modelopt_fp8": Quantization.FP8,
+    "awq": Quantization.INT4,
+    "awq_marlin": Quantization.INT4,
+    "gptq": Quantization.INT4,
+    "gptq_marlin": Quantization.INT4,
+    "bitsandbytes": Quantization.INT4,
+    "modelopt_fp4": Quantization.INT4,
+}
+
+
+def render(spec: types.LaunchSpec) -> types.Words:
+    """``python3 -m sglang.launch_server``; metrics are switched on, they are off by default."""
+    args = [
+        f"--model-path={spec.model.name}",
+        f"--served-model-name={spec.served_name}",
+        f"--tp-size={spec.tensor_parallel}",
+        f"--max-running-requests={spec.max_sequences}",
+        f"--chunked-prefill-size={spec.max_batched_tokens}",
+        f"--context-length={spec.max_model_tokens}",
+    ]
+    if spec.quantization is Quantization.FP8:
+        args.append("--quantization=fp8")
+    elif spec.quantization is Quantization.INT4:
+        args.append("--quantization=bitsandbytes")
+    if spec.loader is Loader.STREAMING and spec.quantization is not Quantization.INT4:
+        args.append("--load-format=runai_streamer")
+    if spec.queue_limit is not None:
+        args.append(f"--max-queued-requests={spec.queue_limit}")
+    if spec.gpu_memory_utilization != types.DEFAULT_GPU_MEMORY_UTILIZATION:
+        args.append(f"--mem-fraction-static={spec.gpu_memory_utilization:g}")
+    if spec.enforce_eager:
+        args.append("--disable-cuda-graph")
+    args += ["--enable-metrics", "--host=0.0.0.0", f"--port={spec.port}"]
+    command = ("python3", "-m", "sglang.launch_server")
+    return types.Words(command=command, args=(*args, *spec.extra_args))
+
+
+def recognise(container: commandline.Container) -> commandline.Flags | None:
+    """The flags of an SGLang command line; its image has no entrypoint, so args alone are none."""
+    words = commandline.after(container.words, "-m", "sglang.launch_server")
+    if words is None:
+        words = commandline.after(container.words, "sglang", "serve")
+    return None if words is None else commandline.flags(words, SWITCHES)
+
+
+def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
+    """What an SGLang command line says."""
+    return types.Seen(
+        model=flags.text("model-path", "model"),
+        served_name=flags.text("served-model-name"),
+        tensor_parallel=flags.count("tp-size", "tp", "tensor-parallel-size"),
+        quantization=_METHODS.get((flags.text("quantization") or "").lower()),
+        max_sequences=flags.count("max-running-requests"),
+        max_batched_tokens=flags.count("chunked-prefill-size"),
+        max_model_tokens=flags.count("context-length"),
+        port=flags.count("port"),
+        queue_limit=flags.count("max-queued-requests"),
+        loader=Loader.STREAMING if flags.text("load-format") == "runai_streamer" else None,
+        gpu_memory_utilization=flags.share("mem-fraction-static"),
+        enforce_eager=flags.on("disable-cuda-graph"),
+    )
+
+
+def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
+    """SGLang's own limits: chunks of 2048 tokens on small GPUs, 8192 from 70 GiB on."""
+    large = gpu is not None and gpu.driver_memory_mib / 1024 >= 70
+    return types.Defaults(max_sequences=256, max_batched_tokens=8192 if large else 2048, port=30000)

@@ -1,0 +1,92 @@
+"""TensorRT-LLM: ``trtllm-serve MODEL --tp_size …`` (PyTorch backend).
+
+Its command line has no word for the quantisation (the checkpoint or a file says it), so that stands
+in the pod's engine-limits annotation. Metrics: ``/prometheus/metrics``, ``/metrics`` is JSON.
+"""
+
+from collections.abc import Mapping
+
+from modelserve.api.spec import EngineType
+from modelserve.catalog import gpus
+from modelserve.engines import commandline, types
+from modelserve.engines.types import Series
+
+PROFILE = types.Profile(
+    engine=EngineType.TENSORRT_LLM,
+    title="TensorRT-LLM",
+    version="1.0",
+    metrics=types.MetricNames(
+        running=Series("trtllm_num_requests_running"),
+        waiting=Series("trtllm_num_requests_waiting"),
+        kv_usage=Series("trtllm_kv_cache_utilization"),
+        ttft=Series("trtllm_time_to_first_token_seconds"),
+        itl=Series("trtllm_time_per_output_token_seconds"),
+        e2e=Series("trtllm_e2e_request_latency_seconds"),
+        queue_time=Series("trtllm_request_queue_time_seconds"),
+        prompt_tokens=Series("trtllm_prompt_tokens_total"),
+        generation_tokens=Series("trtllm_generation_tokens_total"),
+        success=Series("trtllm_request_success_total"),
+    ),
+    health_path="/health",
+    startup_path="/health",
+    metrics_path="/prometheus/metrics",
+    metrics_port=None,
+    default_port=8000,
+    queue_full_status=503,
+    while_loading=types.WhileLoading.REFUSED,
+)
+
+SWITCHES = frozenset({"trust-remote-code", "enable-chunked-prefill", "grpc"})
+
+
+def render(spec: types.LaunchSpec) -> types.Words:
+    """``trtllm-serve``; flags are written with underscores, as it spells them."""
+    args = [
+        spec.model.name,
+        f"--served_model_name={spec.served_name}",
+        f"--tp_size={spec.tensor_parallel}",
+        f"--max_batch_size={spec.max_sequences}",
+        f"--max_num_tokens={spec.max_batched_tokens}",
+        f"--max_seq_len={spec.max_model_tokens}",
+        "--host=0.0.0.0",
+        f"--port={spec.port}",
+    ]
+    if spec.gpu_memory_utilization != types.DEFAULT_GPU_MEMORY_UTILIZATION:
+        args.append(f"--kv_cache_free_gpu_memory_fraction={spec.gpu_memory_utilization:g}")
+    limits: dict[str, str | int] = {}
+    if spec.quantization != "none":
+        limits["quantization"] = spec.quantization.value
+    return types.Words(
+        command=("trtllm-serve",), args=(*args, *spec.extra_args), env={}, limits=limits
+    )
+
+
+def recognise(container: commandline.Container) -> commandline.Flags | None:
+    """The flags of a ``trtllm-serve [serve] MODEL`` command line."""
+    words = commandline.after(container.words, "trtllm-serve")
+    if words is None:
+        return None
+    if words[:1] == ("serve",):
+        words = words[1:]
+    return commandline.flags(words, SWITCHES)
+
+
+def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
+    """What a ``trtllm-serve`` command line says."""
+    return types.Seen(
+        model=next(iter(flags.positionals), None),
+        served_name=flags.text("served-model-name"),
+        tensor_parallel=flags.count("tp-size"),
+        max_sequences=flags.count("max-batch-size"),
+        max_batched_tokens=flags.count("max-num-tokens"),
+        max_model_tokens=flags.count("max-seq-len"),
+        port=flags.count("port"),
+        gpu_memory_utilization=flags.share(
+            "kv-cache-free-gpu-memory-fraction", "free-gpu-memory-fraction"
+        ),
+    )
+
+
+def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
+    """Build defaults of TensorRT-LLM."""
+    return types.Defaults(max_sequences=2048, max_batched_tokens=8192, port=8000)
