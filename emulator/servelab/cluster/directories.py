@@ -1,4 +1,4 @@
-"""Where the local cluster keeps its files: the cache of binaries and the state of running clusters."""
+"""Where the local cluster keeps its files: a cache of binaries, the state of running clusters."""
 
 import os
 from pathlib import Path

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -85,7 +85,7 @@ def build(
     tools: toolchain.Toolchain,
     reporter: reporting.Reporter,
 ) -> None:
-    """Build ``components`` into the store. SetUpError with the compiler's last words if one fails."""
+    """Build ``components`` into the store. SetUpError with the compiler's last words."""
     targets = [target(component) for component in components]
     places = [into.directory, *tools.caches()]
     _check_space(places, FREE_BYTES_TO_LINK)
@@ -122,9 +122,10 @@ def _check_space(places: Sequence[Path], needed_bytes: int) -> None:
 def _stale(one: Target, tools: toolchain.Toolchain, reporter: reporting.Reporter) -> list[str]:
     template = "{{if .Stale}}{{.ImportPath}}{{end}}"
     command = [str(tools.go), "list", "-trimpath", "-deps", "-f", template, one.package]
+    environment = tools.environment(os.environ)
     lines: list[str] = []
     with tempfile.TemporaryFile("w+") as output:
-        with _running(command, one.module, tools, output) as process:
+        with _running(command, one.module, environment, output) as process:
             assert process.stderr is not None
             fetched = 0
             for line in process.stderr:
@@ -154,7 +155,8 @@ def _build_one(
     lines: list[str] = []
     try:
         command += ["-o", str(partial), one.package]
-        with _running(command, one.module, tools, subprocess.DEVNULL) as process:
+        environment = tools.environment(os.environ) | {"GOTMPDIR": str(into.scratch())}
+        with _running(command, one.module, environment, subprocess.DEVNULL) as process:
             assert process.stderr is not None
             for line in process.stderr:
                 lines.append(line.strip())
@@ -177,14 +179,14 @@ def _build_one(
 
 @contextlib.contextmanager
 def _running(
-    command: list[str], module: Path, tools: toolchain.Toolchain, output: IO[str] | int
+    command: list[str], module: Path, environment: Mapping[str, str], output: IO[str] | int
 ) -> "Iterator[subprocess.Popen[str]]":
     """A Go command in a process group of its own, which ends with the block or with us."""
     watcher = watching.Watcher()
     process = subprocess.Popen(
         command,
         cwd=module,
-        env=tools.environment(os.environ),
+        env=dict(environment),
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=subprocess.PIPE,

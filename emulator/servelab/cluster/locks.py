@@ -15,6 +15,11 @@ class FileLock:
         self._remove = remove
         self._descriptor: int | None = None
 
+    @property
+    def is_held(self) -> bool:
+        """Whether we have it."""
+        return self._descriptor is not None
+
     def acquire(self, *, wait: bool = False) -> bool:
         """Take the lock; False if somebody else has it and ``wait`` is not set."""
         while True:

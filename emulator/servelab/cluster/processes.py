@@ -42,7 +42,7 @@ class Death:
         how = f"exit code {self.exit_code}"
         if self.exit_code < 0:
             how = f"signal {signal.Signals(-self.exit_code).name}"
-        return f"{self.name} ended with {how}; the end of {self.log}:\n{self.log_end}"
+        return f"{self.name} ended with {how}; the end of its log:\n{self.log_end}"
 
 
 class Child:
@@ -93,7 +93,7 @@ class Child:
         return "\n".join(f"  {line[:500]}" for line in text.splitlines()[-lines:])
 
     def wait_until(self, ready: Callable[[], bool], timeout_real_s: float) -> None:
-        """Wait for ``ready``. SetUpError with the end of the log if it dies first or takes longer."""
+        """Wait for ``ready``. SetUpError with the end of the log if it dies or is late."""
         deadline_real_s = time.monotonic() + timeout_real_s
         while not ready():
             death = self.death()
@@ -102,9 +102,13 @@ class Child:
             if time.monotonic() > deadline_real_s:
                 raise errors.SetUpError(
                     f"{self.command.name} was not ready after {timeout_real_s:.0f} s; the end of "
-                    f"{self.log}:\n{self.log_end()}"
+                    f"its log:\n{self.log_end()}"
                 )
             time.sleep(POLL_REAL_S)
+
+    def is_ready(self) -> bool:
+        """Whether it has printed its line ``{"ready": true, …}``."""
+        return self.ready_line() is not None
 
     def ready_line(self) -> dict[str, Any] | None:
         """The JSON line ``{"ready": true, …}`` of this run, once it has been printed."""
@@ -154,8 +158,8 @@ class Family:
         return child
 
     def names(self) -> Sequence[str]:
-        """Everyone that was started and not stopped since."""
-        return tuple(self._children)
+        """Everyone that runs."""
+        return tuple(name for name, child in self._children.items() if child.death() is None)
 
     def child(self, name: str) -> Child:
         """The child called ``name``. InputError if there is none."""
@@ -187,7 +191,7 @@ class Family:
 
     def close(self) -> None:
         """Kill whoever is left and end the watch."""
-        self.stop(self.names(), 0, signal.SIGKILL)
+        self.stop(tuple(self._children), 0, signal.SIGKILL)
         self.watcher.close()
 
 

@@ -3,9 +3,10 @@
 A terminal gets a bar, anything else a plain line at most every 15 seconds.
 """
 
+import contextlib
 import sys
 import time
-from types import TracebackType
+from collections.abc import Iterator
 from typing import Protocol, TextIO
 
 from rich import console as rich_console
@@ -21,7 +22,7 @@ class Reporter(Protocol):
         """Tell one thing that happened or is about to."""
 
     def progress(self, title: str, fraction: float, remaining_s: float | None) -> None:
-        """Tell how much of ``title`` is done (0 to 1), and the estimate of what is left (real s)."""
+        """Tell how much of ``title`` is done (0 to 1), and what is left by estimate (real s)."""
 
     def finish(self, title: str) -> None:
         """Tell that ``title`` is over."""
@@ -95,30 +96,30 @@ class Bar:
 
     def finish(self, title: str) -> None:
         """Take the bar away."""
-        self._clear()
+        self.close()
         self.say(f"{title}: done")
 
-    def _clear(self) -> None:
+    def close(self) -> None:
+        """Take a bar away that an error left standing."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-    def __enter__(self) -> "Bar":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._clear()
 
 
 def for_stream(stream: TextIO | None = None) -> Plain | Bar:
     """The reporter that suits ``stream`` (standard error if not given)."""
     chosen = stream or sys.stderr
     return Bar(chosen) if chosen.isatty() else Plain(chosen)
+
+
+@contextlib.contextmanager
+def closing(reporter: Plain | Bar) -> Iterator[Plain | Bar]:
+    """Leave no bar behind, whatever happens in the block."""
+    try:
+        yield reporter
+    finally:
+        if isinstance(reporter, Bar):
+            reporter.close()
 
 
 def _left(remaining_s: float | None) -> str:

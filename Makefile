@@ -1,0 +1,54 @@
+# Everything runs from a virtual environment that `make setup` creates and keeps up to date.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.modelserve-stamp
+CRDS := crds charts/modelserve/files/crds
+
+.DEFAULT_GOAL := help
+.PHONY: help setup format check test crds verify demo up bench clean
+
+help: ## Show the targets.
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Create the virtual environment with everything in it.
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "$(PYTHON) is older than 3.11: set PYTHON to a newer one"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing the project and its tools into $(VENV)"
+	@$(BIN)/python -P -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+format: setup ## Format the code and mend what can be mended.
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: setup ## Formatting, lint, types, import contracts, generated files.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	@$(MAKE) --no-print-directory verify
+
+test: setup ## All tests; the Kubernetes binaries are fetched or built once.
+	$(BIN)/python -P -m pytest
+
+crds: setup ## Write the CRDs from the Python types.
+	$(BIN)/python -P -m modelserve.api.crd --write $(CRDS)
+
+verify: setup ## Fail if the CRDs are not what the Python types say.
+	$(BIN)/python -P -m modelserve.api.crd --check $(CRDS)
+
+demo: setup ## The whole story: zero, one request, real traffic, zero again.
+	$(BIN)/servelab demo
+
+up: setup ## Start a local cluster and stay until Ctrl-C.
+	$(BIN)/servelab up
+
+bench: setup ## Measure everything and write docs/benchmarks.md.
+	$(BIN)/servelab bench all --write docs/benchmarks.md
+
+clean: ## Remove the virtual environment and what tools left.
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

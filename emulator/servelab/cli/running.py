@@ -1,0 +1,123 @@
+"""Commands about a local cluster that runs: status, down, logs, restart."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import click
+from rich import console as rich_console
+from rich import table as rich_table
+
+from modelserve import errors
+from servelab.cli import where
+from servelab.cluster import home, orders, record, workloads
+
+DOWN_TIMEOUT_REAL_S = 30.0
+POLL_REAL_S = 0.1
+
+
+@click.command()
+@where.name_option
+@where.data_dir_option
+@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
+def status(name: str, data_dir: Path | None, output: str) -> None:
+    """Show what runs, and where. Exit code 1 if nothing does."""
+    running = _require(name, data_dir)
+    if output == "json":
+        click.echo(where.as_json(where.describe(running)))
+        return
+    state = "ready" if running.ready else "starting"
+    click.echo(f"{running.name}: {state}, Kubernetes {running.kubernetes}")
+    table = rich_table.Table(box=None)
+    for heading in ("PROCESS", "STATE", "PID"):
+        table.add_column(heading)
+    for process, found in running.children.items():
+        table.add_row(process, "running" if found.alive() else "ended", str(found.pid))
+    rich_console.Console(file=sys.stdout).print(table)
+    click.echo(f"\n{where.next_steps(running)}")
+
+
+@click.command()
+@where.name_option
+@where.data_dir_option
+def down(name: str, data_dir: Path | None) -> None:
+    """Stop the local cluster and remove what it need not keep."""
+    directory = where.directory(name, data_dir)
+    running = record.read(directory)
+    if running is None:
+        click.echo(f"no local cluster runs in {directory}")
+        return
+    if running.alive():
+        os.kill(running.supervisor.pid, signal.SIGTERM)
+        _wait_for_end(running)
+        click.echo(f"stopped the local cluster {running.name!r}")
+        return
+    left = home.Home(running.name, directory, keep=running.keep)
+    left.open()
+    left.close()
+    click.echo(f"cleared what the crashed local cluster {running.name!r} had left")
+
+
+@click.command()
+@click.argument("process")
+@where.name_option
+@where.data_dir_option
+@click.option("-f", "--follow", is_flag=True, help="Go on printing what is added.")
+@click.option("--tail", type=click.IntRange(min=0), help="Only the last so many lines.")
+def logs(process: str, name: str, data_dir: Path | None, follow: bool, tail: int | None) -> None:
+    """Print the log of PROCESS: operator, gateway, emulator, kube-apiserver, etcd, …"""
+    directory = where.directory(name, data_dir) / "logs"
+    known = sorted(path.stem for path in directory.glob("*.log"))
+    if process not in known:
+        there = f"there are: {', '.join(known)}" if known else "no local cluster has run there"
+        raise errors.InputError(f"no log of {process!r} in {directory}; {there}")
+    with (directory / f"{process}.log").open(errors="replace") as file:
+        lines = file.readlines()
+        for line in lines if tail is None else lines[len(lines) - min(tail, len(lines)) :]:
+            click.echo(line, nl=False)
+        while follow:
+            added = file.read()
+            click.echo(added, nl=False)
+            if not added:
+                time.sleep(POLL_REAL_S)
+
+
+@click.command()
+@click.argument("process", type=click.Choice(workloads.ALL))
+@where.name_option
+@where.data_dir_option
+@click.option("--kill", is_flag=True, help="With SIGKILL, as a crash would end it.")
+def restart(process: str, name: str, data_dir: Path | None, kill: bool) -> None:
+    """Stop PROCESS (operator, gateway or emulator) and start it again."""
+    _require(name, data_dir)
+    orders.restart(where.directory(name, data_dir), process, kill=kill)
+    click.echo(f"restarted {process}")
+
+
+def _require(name: str, data_dir: Path | None) -> record.Record:
+    directory = where.directory(name, data_dir)
+    running = record.read(directory)
+    if running is None:
+        raise errors.SetUpError(
+            f"no local cluster runs in {directory}: start one with "
+            + where.command("up", name, data_dir)
+        )
+    if not running.alive():
+        raise errors.SetUpError(
+            f"the local cluster in {directory} crashed; to clear what it left: "
+            + where.command("down", name, data_dir)
+        )
+    return running
+
+
+def _wait_for_end(running: record.Record) -> None:
+    deadline_real_s = time.monotonic() + DOWN_TIMEOUT_REAL_S
+    while running.alive():
+        if time.monotonic() > deadline_real_s:
+            raise errors.SetUpError(
+                f"process {running.supervisor.pid} did not stop in {DOWN_TIMEOUT_REAL_S:.0f} s: "
+                "kill it, then `servelab down` clears what it left"
+            )
+        time.sleep(POLL_REAL_S)
