@@ -1,0 +1,1 @@
+"""The gateway: one OpenAI-compatible address for all models, at zero or not."""
