@@ -56,7 +56,7 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change; ``object`` is empty for SYNCED."""
+    """One change; of SYNCED ``object`` has only the list's metadata.resourceVersion, if that."""
 
     change: Change
     object: Object
@@ -188,7 +188,11 @@ class DemandSource(Protocol):
     """Live gateways and what they hold."""
 
     def gateways(self) -> Sequence[GatewayView]:
-        """Gateways whose Lease or stream is fresh."""
+        """Live gateways (Lease or stream fresh) that have said within 10 s what they hold."""
+        ...
+
+    def silent(self) -> Sequence[str]:
+        """Live gateways whose figures are missing or older than 3 s: nothing may shrink then."""
         ...
 
     async def fence(self, request: wire.FenceRequest) -> bool:
@@ -196,6 +200,10 @@ class DemandSource(Protocol):
         ...
 
     async def unfence(self, namespace: str, name: str, fence_id: str) -> None: ...
+
+    async def share(self, namespace: str, name: str, shares: Mapping[str, int]) -> None:
+        """Tell gateways, by name, the most requests each may have in flight at a replica."""
+        ...
 
 
 class EventSink(Protocol):

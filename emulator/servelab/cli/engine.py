@@ -75,6 +75,8 @@ def _spec(args: tuple[str, ...], gpu_product: str, seed: int) -> EngineSpec:
 
 
 def _bind(host: str, port: int) -> socket.socket:
+    """A socket that listens; the server takes its connections once it starts."""
+    sock: socket.socket | None = None
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family)
@@ -83,6 +85,8 @@ def _bind(host: str, port: int) -> socket.socket:
         sock.bind(address)
         sock.listen()
     except OSError as error:
+        if sock is not None:
+            sock.close()
         reason = error.strerror or str(error)
         raise errors.SetUpError(
             f"cannot listen on {host}:{port}: {reason}; choose another with --port or --host"

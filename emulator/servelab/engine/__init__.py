@@ -1,0 +1,1 @@
+"""The mock engine: a pure step-level core; server, exporter and worker processes around it."""

@@ -1,0 +1,82 @@
+"""From a pod's container to the engine that serves in its place."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from modelserve.api.spec import EngineType
+from modelserve.catalog import gpus
+from modelserve.engines import kv, launch, steplaw
+from modelserve.errors import InputError
+from servelab.engine.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine.server import EngineSpec
+
+# Spread of a step's duration around the law; a choice: steps of real engines vary by some per cent.
+STEP_JITTER = 0.02
+
+
+def build(
+    container: Mapping[str, Any],
+    annotations: Mapping[str, str],
+    gpu_product: str,
+    seed: int,
+    jitter: float = STEP_JITTER,
+) -> EngineSpec:
+    """The engine of a container. Raises InputError where the real one would not start."""
+    gpu = gpus.find(gpu_product)
+    parsed = launch.parse(container, annotations, gpu)
+    if parsed is None:
+        raise InputError(f"container {container.get('name')!r} runs no engine that is known")
+    return from_launch(parsed, gpu, seed, jitter)
+
+
+def from_launch(
+    parsed: launch.Launch, gpu: gpus.Gpu, seed: int, jitter: float = STEP_JITTER
+) -> EngineSpec:
+    """The engine of a launch. Raises InputError where model and context do not fit the GPUs."""
+    law = steplaw.StepLaw.of(
+        parsed.model, gpu, parsed.tensor_parallel, parsed.quantization, parsed.engine
+    )
+    config = CoreConfig(
+        max_sequences=parsed.max_sequences,
+        max_batched_tokens=parsed.max_batched_tokens,
+        max_model_tokens=parsed.max_model_tokens,
+        kv_blocks=_blocks(parsed, gpu),
+        batching=parsed.batching,
+        queue_limit=parsed.queue_limit,
+        jitter=jitter,
+        front_s=law.first_token_constant_s,
+    )
+    return EngineSpec(
+        served_name=parsed.served_name,
+        model_name=parsed.model.name,
+        config=config,
+        law=law,
+        gpu_memory_utilization=parsed.gpu_memory_utilization,
+        seed=seed,
+    )
+
+
+def note(parsed: launch.Launch) -> str | None:
+    """What a reader of the log should know about the stand-in, if anything."""
+    if parsed.engine is EngineType.VLLM:
+        return None
+    return (
+        f"servelab: this stand-in for {parsed.engine} answers with vLLM's routes and metric names"
+    )
+
+
+def _blocks(parsed: launch.Launch, gpu: gpus.Gpu) -> int:
+    tokens = kv.capacity_tokens(
+        parsed.model,
+        gpu,
+        parsed.tensor_parallel,
+        parsed.quantization,
+        parsed.gpu_memory_utilization,
+    )
+    if tokens < parsed.max_model_tokens:
+        raise InputError(
+            f"{parsed.model.name} on {parsed.tensor_parallel} × {gpu.title} has room for {tokens} "
+            f"tokens of KV cache, less than one request of the maximum length "
+            f"{parsed.max_model_tokens}: lower --max-model-len or use more GPUs"
+        )
+    return tokens // BLOCK_TOKENS

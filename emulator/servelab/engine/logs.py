@@ -1,0 +1,182 @@
+"""The lines a vLLM 0.33 server writes: while it starts, for each request, and about its load."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from modelserve.api import wire
+from modelserve.api.spec import EngineType
+from modelserve.catalog import gpus
+from modelserve.decide import coldstart
+from modelserve.engines import kv, launch
+
+VERSION = "0.33.0"
+# Checkpoints come in files of about this size.
+SHARD_BYTES = 5_000_000_000
+
+_API = "(APIServer pid=1)"
+_CORE = "(EngineCore_DP0 pid=134)"
+
+
+@dataclass(frozen=True, slots=True)
+class StartLine:
+    """A line due at this share (0 to 1) of a phase of the cold start."""
+
+    phase: wire.Phase
+    share: float
+    text: str
+
+
+def start_lines(
+    started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+) -> tuple[StartLine, ...]:
+    """What the engine says from process start to readiness, with the plan's numbers."""
+    return (
+        *_banner(started),
+        *_weights(started, planned),
+        *_warm_up(started, planned, gpu),
+    )
+
+
+def stamped(line: str, at_unix_s: float) -> str:
+    """The line with the date and time that vLLM puts after the level."""
+    stamp = time.strftime("%m-%d %H:%M:%S", time.gmtime(at_unix_s))
+    return line.replace(" INFO [", f" INFO {stamp} [", 1).replace(
+        " WARNING [", f" WARNING {stamp} [", 1
+    )
+
+
+def access(client: str, method: str, path: str, status: int) -> str:
+    """A request that was answered."""
+    phrase = HTTPStatus(status).phrase
+    return f'{_API} INFO:     {client} - "{method} {path} HTTP/1.1" {status} {phrase}'
+
+
+def load(
+    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
+) -> str:
+    """Throughput (tokens per emulated second) and load."""
+    return (
+        f"{_API} INFO [loggers.py:271] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
+        f"tokens/s, Avg generation throughput: {generation_per_s:.1f} tokens/s, "
+        f"Running: {running} reqs, Waiting: {waiting} reqs, "
+        f"GPU KV cache usage: {kv_usage * 100:.1f}%, Prefix cache hit rate: 0.0%"
+    )
+
+
+def ready_lines() -> tuple[str, ...]:
+    """The last lines before the first request can be served."""
+    return (
+        f"{_API} INFO:     Started server process [1]",
+        f"{_API} INFO:     Waiting for application startup.",
+        f"{_API} INFO:     Application startup complete.",
+    )
+
+
+def stop_lines() -> tuple[str, ...]:
+    """What a stopping server says."""
+    return (
+        f"{_API} INFO:     Shutting down",
+        f"{_API} INFO:     Waiting for application shutdown.",
+        f"{_API} INFO:     Application shutdown complete.",
+        f"{_API} INFO:     Finished server process [1]",
+    )
+
+
+def _banner(started: launch.Launch) -> Sequence[StartLine]:
+    model = started.model.name
+    arguments = {
+        "model_tag": model,
+        "served_model_name": [started.served_name],
+        "max_model_len": started.max_model_tokens,
+        "tensor_parallel_size": started.tensor_parallel,
+        "max_num_batched_tokens": started.max_batched_tokens,
+        "max_num_seqs": started.max_sequences,
+    }
+    texts = [
+        f"{_API} INFO [api_server.py:2014] vLLM API server version {VERSION}",
+        f"{_API} INFO [utils.py:253] non-default args: {arguments}",
+        f"{_API} INFO [model.py:1666] Using max model len {started.max_model_tokens}",
+        f"{_API} INFO [scheduler.py:226] Chunked prefill is enabled with "
+        f"max_num_batched_tokens={started.max_batched_tokens}.",
+        f"{_CORE} INFO [core.py:93] Initializing a V1 LLM engine (v{VERSION}) with config: "
+        f"model='{model}', max_seq_len={started.max_model_tokens}, "
+        f"tensor_parallel_size={started.tensor_parallel}, quantization={started.quantization}",
+    ]
+    if started.engine is not EngineType.VLLM:
+        texts.insert(0, f"{_API} WARNING [servelab] standing in for {started.engine} as vLLM")
+    return [StartLine(wire.Phase.WEIGHT_LOAD, 0.0, text) for text in texts]
+
+
+def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
+    phase = wire.Phase.WEIGHT_LOAD
+    weights, name = planned.weights, started.model.name
+    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
+    lines = [
+        StartLine(
+            phase,
+            0.0,
+            f"{_CORE} INFO [gpu_model_runner.py:3259] Starting to load model {name}...",
+        )
+    ]
+    for done in range(shards + 1):
+        percent = 100 * done // shards
+        text = f"{_CORE} Loading safetensors checkpoint shards: {percent:3d}% Completed"
+        lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
+    gib = weights.n_bytes / started.tensor_parallel / 2**30
+    took_s = weights.duration_s
+    texts = (
+        f"{_CORE} INFO [default_loader.py:308] Loading weights took {took_s:.2f} seconds",
+        f"{_CORE} INFO [gpu_model_runner.py:3338] Model loading took {gib:.4f} GiB memory "
+        f"and {took_s:.6f} seconds",
+    )
+    return [*lines, *(StartLine(phase, 1.0, text) for text in texts)]
+
+
+def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
+    """Each part's lines at the point of the phase where the part ends."""
+    total_s = planned.warm_up_s or 1.0
+    lines: list[StartLine] = []
+    elapsed_s = 0.0
+    for part in planned.warm_up:
+        elapsed_s += part.duration_s
+        share = min(1.0, elapsed_s / total_s)
+        for text in _part_lines(part, started, gpu):
+            lines.append(StartLine(wire.Phase.WARM_UP, share, text))
+    after_s = sum(part.duration_s for part in planned.after_weights)
+    text = f"{_CORE} INFO [core.py:250] init engine (profile, create kv cache, warmup model) took"
+    lines.append(StartLine(wire.Phase.WARM_UP, 1.0, f"{text} {after_s:.2f} seconds"))
+    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in ready_lines())]
+
+
+def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
+    seconds = part.duration_s
+    if part.name is coldstart.Part.DISTRIBUTED_INIT and seconds:
+        ranks = started.tensor_parallel
+        return [f"{_CORE} INFO [parallel_state.py:1325] rank 0 in world size {ranks} is ready"]
+    if part.name is coldstart.Part.COMPILE and seconds:
+        return [f"{_CORE} INFO [monitor.py:34] torch.compile takes {seconds:.2f} s in total"]
+    if part.name is coldstart.Part.PROFILE_RUN:
+        return _cache_lines(started, gpu)
+    if part.name is coldstart.Part.GRAPH_CAPTURE and seconds:
+        where = f"{_CORE} INFO [gpu_model_runner.py:4244]"
+        return [f"{where} Graph capturing finished in {seconds:.0f} secs"]
+    return []
+
+
+def _cache_lines(started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
+    arguments = (
+        *(started.model, gpu, started.tensor_parallel, started.quantization),
+        started.gpu_memory_utilization,
+    )
+    room_gib = kv.room_bytes(*arguments) / 2**30
+    tokens = kv.capacity_tokens(*arguments)
+    length = started.max_model_tokens
+    return [
+        f"{_CORE} INFO [gpu_worker.py:359] Available KV cache memory: {room_gib:.2f} GiB",
+        f"{_CORE} INFO [kv_cache_utils.py:1229] GPU KV cache size: {tokens:,} tokens",
+        f"{_CORE} INFO [kv_cache_utils.py:1234] Maximum concurrency for {length:,} tokens "
+        f"per request: {tokens / length:.2f}x",
+    ]

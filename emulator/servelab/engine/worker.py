@@ -1,0 +1,182 @@
+"""A worker process: many mock engines on one event loop, commanded by JSON lines on stdin.
+
+A command is ``{"id", "op", "uid", …}``; each gets one ``{"id", "result"}`` or ``{"id", "error"}``
+on stdout. Log lines come as ``{"log": [[uid, line], …]}``. The process ends when stdin does, that
+is with its parent.
+"""
+
+import argparse
+import asyncio
+import ctypes
+import gc
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from modelserve.adapters.clock import SystemClock
+from modelserve.errors import InputError, ModelServeError, SetUpError
+from servelab.engine import assembly, logs
+from servelab.engine.server import EngineServer, EngineSpec
+
+LOGGER = logging.getLogger(__name__)
+LINE_LIMIT_BYTES = 16 * 1024 * 1024
+LOG_FLUSH_REAL_S = 0.02
+_PR_SET_PDEATHSIG = 1
+
+
+class Hosted:
+    """One engine: its socket is bound from the beginning, the server comes with ``serve``."""
+
+    def __init__(self, spec: EngineSpec, sock: socket.socket) -> None:
+        self.spec = spec
+        self.sock = sock
+        self.server: EngineServer | None = None
+
+
+class Worker:
+    """The engines of this process, by pod UID."""
+
+    def __init__(self, time_scale: float, host: str, send: Callable[[object], None]) -> None:
+        self._clock = SystemClock(time_scale)
+        self._host = host
+        self._send = send
+        self._engines: dict[str, Hosted] = {}
+        self._lines: list[tuple[str, str]] = []
+
+    async def handle(self, command: Mapping[str, Any]) -> None:
+        """Carry out one command and answer it."""
+        operations: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[object]]] = {
+            "reserve": self._reserve,
+            "serve": self._serve,
+            "drain": self._drain,
+            "kill": self._kill,
+        }
+        try:
+            result = await operations[command["op"]](command)
+        except ModelServeError as error:
+            kind = "input" if isinstance(error, InputError) else "other"
+            self._answer(command["id"], {"error": str(error), "kind": kind})
+        except Exception as error:
+            # Whatever goes wrong with one engine must not take the others along.
+            LOGGER.exception("%s of %s failed", command["op"], command["uid"])
+            self._answer(command["id"], {"error": repr(error), "kind": "other"})
+        else:
+            self._answer(command["id"], {"result": result})
+
+    async def close(self) -> None:
+        """Stop all engines."""
+        for uid in list(self._engines):
+            await self._kill({"uid": uid})
+
+    async def _reserve(self, command: Mapping[str, Any]) -> str:
+        spec = assembly.build(
+            command["container"], command["annotations"], command["gpu"], command["seed"]
+        )
+        # No SO_REUSEADDR: a second socket must not be able to bind the same port before this one
+        # listens.
+        sock = socket.socket(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
+        try:
+            sock.bind((self._host, 0))
+        except OSError as error:
+            sock.close()
+            raise SetUpError(f"cannot bind a port on {self._host}: {error.strerror}") from error
+        sock.setblocking(False)
+        await self._kill(command)
+        self._engines[command["uid"]] = Hosted(spec, sock)
+        host, port = sock.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    async def _serve(self, command: Mapping[str, Any]) -> None:
+        uid = command["uid"]
+        engine = self._engines.get(uid)
+        if engine is None:
+            raise InputError(f"no engine is reserved for pod {uid}")
+        if engine.server is None:
+            engine.server = EngineServer(
+                engine.spec, self._clock, lambda line: self._log(uid, line)
+            )
+            await engine.server.start(engine.sock)
+
+    async def _drain(self, command: Mapping[str, Any]) -> bool:
+        engine = self._engines.get(command["uid"])
+        if engine is None or engine.server is None:
+            await self._kill(command)
+            return True
+        finished = await engine.server.drain(command["grace_real_s"])
+        for line in logs.stop_lines():
+            self._log(command["uid"], line)
+        if self._engines.get(command["uid"]) is engine:
+            del self._engines[command["uid"]]
+        return finished
+
+    async def _kill(self, command: Mapping[str, Any]) -> None:
+        engine = self._engines.pop(command["uid"], None)
+        if engine is None:
+            return
+        if engine.server is not None:
+            await engine.server.kill()
+        engine.sock.close()
+
+    def _log(self, uid: str, line: str) -> None:
+        if not self._lines:
+            asyncio.get_running_loop().call_later(LOG_FLUSH_REAL_S, self._flush_log)
+        self._lines.append((uid, line))
+
+    def _flush_log(self) -> None:
+        lines, self._lines = self._lines, []
+        if lines:
+            self._send({"log": lines})
+
+    def _answer(self, number: int, answer: Mapping[str, object]) -> None:
+        """Answer a command, after the log lines that came before."""
+        self._flush_log()
+        self._send({"id": number, **answer})
+
+
+async def run(time_scale: float, host: str) -> None:
+    """Serve commands until stdin ends."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LINE_LIMIT_BYTES)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, sys.stdout)
+
+    def send(message: object) -> None:
+        transport.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
+
+    worker = Worker(time_scale, host, send)
+    tasks: set[asyncio.Task[None]] = set()
+    send({"ready": os.getpid()})
+    gc.freeze()
+    while line := await reader.readline():
+        task = asyncio.create_task(worker.handle(json.loads(line)))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+    await worker.close()
+
+
+def die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent goes; stdin's end covers other systems."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main() -> None:
+    """Entry of ``python -m servelab.engine.worker``."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--time-scale", type=float, default=1.0)
+    parser.add_argument("--host", default="127.0.0.1")
+    arguments = parser.parse_args()
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO)
+    die_with_parent()
+    # The parent decides when to end: a Ctrl-C in the terminal reaches the whole process group.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(run(arguments.time_scale, arguments.host))
+
+
+if __name__ == "__main__":
+    main()

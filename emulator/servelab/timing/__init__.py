@@ -1,0 +1,1 @@
+"""How long things take: seeded jitter, and transfers over links (pure)."""

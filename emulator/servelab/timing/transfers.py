@@ -1,0 +1,80 @@
+"""Work that moves bytes over links: how far it is, and when it ends.
+
+Phases of a cold start take their time from ``Transfers``. ``Alone`` gives each transfer its links
+for itself. A model in which transfers share links (and in which an end moves when others start)
+has the same three methods: whoever waits asks ``ends_at_s`` again whenever ``changes`` went up.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A transfer: emulated seconds it takes alone on its links, bytes it moves (0: unknown)."""
+
+    duration_s: float
+    size_bytes: float = 0.0
+    links: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Bytes moved and to move, rate now, seconds left. All emulated."""
+
+    done_bytes: float
+    size_bytes: float
+    bytes_per_s: float
+    left_s: float
+
+
+class Transfers(Protocol):
+    """Transfers under way, by key. ``now_s`` and results are emulated seconds."""
+
+    @property
+    def changes(self) -> int:
+        """Counts the changes of ends that were already given out."""
+        ...
+
+    def start(self, key: str, work: Work, now_s: float) -> None:
+        """Begin; a key that already runs begins anew. ``now_s`` may lie in the past."""
+        ...
+
+    def ends_at_s(self, key: str) -> float:
+        """When it ends, if nothing else starts. Raises KeyError for an unknown key."""
+        ...
+
+    def progress(self, key: str, now_s: float) -> Progress:
+        """How far it is. Raises KeyError for an unknown key."""
+        ...
+
+    def stop(self, key: str) -> None:
+        """Forget it, finished or not; an unknown key is fine."""
+        ...
+
+
+class Alone:
+    """Every transfer has its links for itself."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, tuple[Work, float]] = {}
+
+    @property
+    def changes(self) -> int:
+        return 0
+
+    def start(self, key: str, work: Work, now_s: float) -> None:
+        self._running[key] = (work, now_s)
+
+    def ends_at_s(self, key: str) -> float:
+        work, started_s = self._running[key]
+        return started_s + work.duration_s
+
+    def progress(self, key: str, now_s: float) -> Progress:
+        work, started_s = self._running[key]
+        left_s = min(work.duration_s, max(0.0, started_s + work.duration_s - now_s))
+        rate = work.size_bytes / work.duration_s if work.duration_s else 0.0
+        return Progress(work.size_bytes - rate * left_s, work.size_bytes, rate, left_s)
+
+    def stop(self, key: str) -> None:
+        self._running.pop(key, None)

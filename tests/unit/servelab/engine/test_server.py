@@ -1,0 +1,223 @@
+"""One engine over real HTTP on the loopback, with a small fast model of time."""
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from modelserve.adapters.clock import SystemClock
+from servelab.engine.schedule import CoreConfig
+from servelab.engine.server import EngineServer, EngineSpec
+
+CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
+FOREVER: dict[str, Any] = CHAT | {"ignore_eos": True, "max_tokens": 8000, "stream": True}
+
+
+class StepTime:
+    """Every step takes the same time, in seconds."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def step_s(
+        self,
+        decode_sequences: int,
+        context_tokens: int,
+        prefill_tokens: int = 0,
+        prefill_context_tokens: int = 0,
+        prefill_sequences: int = 1,
+    ) -> float:
+        return self.seconds
+
+
+class Running:
+    """A served engine and a client for it."""
+
+    def __init__(self, server: EngineServer, http: aiohttp.ClientSession, lines: list[str]) -> None:
+        self.server = server
+        self.http = http
+        self.lines = lines
+
+    async def post(self, path: str, body: object) -> tuple[int, dict[str, Any]]:
+        async with self.http.post(path, json=body) as response:
+            return response.status, await response.json()
+
+    async def events(self, path: str, body: object) -> list[Any]:
+        async with self.http.post(path, json=body) as response:
+            text = await response.text()
+        datas = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+        return [data if data == "[DONE]" else json.loads(data) for data in datas]
+
+    async def metric(self, name: str) -> float:
+        async with self.http.get("/metrics") as response:
+            found = re.search(rf"^{name}{{[^}}]*}} (\S+)$", await response.text(), re.MULTILINE)
+        assert found is not None
+        return float(found[1])
+
+    async def until(self, name: str, value: float) -> None:
+        """Wait until a metric has this value."""
+        while await self.metric(name) != value:
+            pass
+
+
+@asynccontextmanager
+async def running(
+    step_s: float = 0.001, *, slots: int = 8, queue_limit: int | None = None
+) -> AsyncIterator[Running]:
+    config = CoreConfig(slots, 512, 8192, kv_blocks=4096, queue_limit=queue_limit)
+    spec = EngineSpec("m", "org/model", config, StepTime(step_s), 0.9, seed=1)
+    lines: list[str] = []
+    server = EngineServer(spec, SystemClock(), lines.append)
+    sock = socket.socket()
+    sock.bind(("127.0.0.1", 0))
+    await server.start(sock)
+    base = f"http://127.0.0.1:{sock.getsockname()[1]}"
+    async with aiohttp.ClientSession(base) as http:
+        try:
+            yield Running(server, http, lines)
+        finally:
+            await server.kill()
+
+
+async def test_a_chat_answer_has_the_words_it_counts() -> None:
+    async with running() as engine:
+        status, body = await engine.post("/v1/chat/completions", CHAT | {"max_tokens": 5})
+    choice = body["choices"][0]
+    assert (status, choice["finish_reason"], body["usage"]["completion_tokens"]) == (
+        200,
+        "length",
+        5,
+    )
+    assert len(choice["message"]["content"].split()) == 5
+
+
+async def test_an_unforced_answer_ends_by_itself() -> None:
+    async with running(0.0001) as engine:
+        _, body = await engine.post("/v1/chat/completions", CHAT)
+    assert body["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_a_stream_is_role_then_tokens_then_reason_then_usage_then_done() -> None:
+    body = CHAT | {"max_tokens": 4, "stream": True, "stream_options": {"include_usage": True}}
+    async with running() as engine:
+        *events, usage, done = await engine.events("/v1/chat/completions", body)
+    deltas = [event["choices"][0]["delta"] for event in events]
+    assert deltas[0] == {"role": "assistant", "content": ""}
+    assert all(set(delta) == {"content"} for delta in deltas[1:])
+    assert [event["choices"][0]["finish_reason"] for event in events] == [*[None] * 4, "length"]
+    assert (usage["choices"], usage["usage"]["completion_tokens"], done) == ([], 4, "[DONE]")
+
+
+async def test_streamed_and_whole_text_are_the_same_for_the_same_seed() -> None:
+    body = CHAT | {"max_tokens": 30, "seed": 4}
+    async with running() as engine:
+        _, whole = await engine.post("/v1/chat/completions", body)
+        events = await engine.events("/v1/chat/completions", body | {"stream": True})
+    text = "".join(event["choices"][0]["delta"]["content"] for event in events[:-1])
+    assert text == whole["choices"][0]["message"]["content"]
+
+
+async def test_a_text_completion_streams_each_prompt_as_its_own_choice() -> None:
+    body = {"model": "m", "prompt": ["hello", "you"], "max_tokens": 3, "stream": True}
+    async with running() as engine:
+        *events, _ = await engine.events("/v1/completions", body)
+    indexes = [event["choices"][0]["index"] for event in events]
+    assert sorted(indexes) == [0, 0, 0, 1, 1, 1]
+
+
+async def test_n_answers_count_the_prompt_once() -> None:
+    async with running() as engine:
+        _, one = await engine.post("/v1/chat/completions", CHAT | {"max_tokens": 5})
+        _, two = await engine.post("/v1/chat/completions", CHAT | {"max_tokens": 5, "n": 2})
+    assert two["usage"]["prompt_tokens"] == one["usage"]["prompt_tokens"]
+    assert two["usage"]["completion_tokens"] == 10
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        (CHAT | {"model": "other"}, 404, "NotFoundError"),
+        (CHAT | {"max_tokens": 8192}, 400, "BadRequestError"),
+        (CHAT | {"messages": [{"role": "user", "content": "hi " * 9000}]}, 400, "BadRequestError"),
+        ([], 400, "Bad Request"),
+    ],
+)
+async def test_bad_requests_get_an_error_body(body: object, status: int, kind: str) -> None:
+    async with running() as engine:
+        answered, answer = await engine.post("/v1/chat/completions", body)
+    assert (answered, answer["error"]["type"], answer["error"]["code"]) == (status, kind, status)
+
+
+async def test_a_full_queue_answers_503_and_is_counted() -> None:
+    async with (
+        running(10.0, slots=1, queue_limit=0) as engine,
+        engine.http.post("/v1/chat/completions", json=FOREVER),
+    ):
+        await engine.until("vllm:num_requests_running", 1)
+        status, body = await engine.post("/v1/chat/completions", CHAT)
+        refused = r'vllm:admission_rejections_total(?=.*queued_reqs"})'
+        assert (status, body["error"]["code"], await engine.metric(refused)) == (503, 503, 1)
+
+
+async def test_a_client_that_hangs_up_frees_its_slot() -> None:
+    async with running() as engine:
+        async with engine.http.post("/v1/chat/completions", json=FOREVER) as response:
+            await response.content.readline()
+            response.close()
+        await engine.until("vllm:num_requests_running", 0)
+        assert engine.server.driver.open_requests == 0
+
+
+async def test_a_drain_lets_a_stream_finish_and_refuses_new_connections() -> None:
+    async with running() as engine:
+        body = FOREVER | {"max_tokens": 50}
+        async with engine.http.post("/v1/chat/completions", json=body) as response:
+            drained = asyncio.create_task(engine.server.drain(60.0))
+            text = await response.text()
+        assert (await drained, text.count("data: "), text.endswith("[DONE]\n\n")) == (
+            True,
+            52,
+            True,
+        )
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await engine.http.get("/health")
+
+
+async def test_a_drain_whose_grace_is_over_cuts_the_stream() -> None:
+    async with (
+        running() as engine,
+        engine.http.post("/v1/chat/completions", json=FOREVER) as response,
+    ):
+        assert not await engine.server.drain(0.01)
+        with pytest.raises(aiohttp.ClientError):
+            await response.read()
+
+
+async def test_health_models_and_version_answer() -> None:
+    async with running() as engine:
+        async with engine.http.get("/health") as response:
+            assert (response.status, await response.read()) == (200, b"")
+        async with engine.http.get("/v1/models") as response:
+            model = (await response.json())["data"][0]
+    assert (model["id"], model["root"], model["max_model_len"]) == ("m", "org/model", 8192)
+
+
+async def test_unknown_routes_and_methods_answer_as_the_real_server() -> None:
+    async with running() as engine:
+        async with engine.http.get("/v1/nothing") as response:
+            assert (response.status, await response.json()) == (404, {"detail": "Not Found"})
+        async with engine.http.get("/v1/completions") as response:
+            assert (response.status, response.headers["Allow"]) == (405, "POST")
+
+
+async def test_each_request_is_logged_as_uvicorn_does() -> None:
+    async with running() as engine, engine.http.get("/health"):
+        assert re.search(
+            r'INFO:     127\.0\.0\.1:\d+ - "GET /health HTTP/1.1" 200 OK', engine.lines[0]
+        )
