@@ -1,0 +1,152 @@
+"""A read model of one kind of object, kept by a watch."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from modelserve import ports
+
+log = logging.getLogger(__name__)
+
+# (old, new): None, object for a new one; object, None for one that is gone.
+Callback = Callable[[ports.Object | None, ports.Object | None], None]
+IndexKeys = Callable[[ports.Object], Sequence[str]]
+
+
+class Store:
+    """All objects of a selection as the API server last told them. ``run`` it as a task.
+
+    Objects are shared, not copied: treat them as read-only. Callbacks run in the event loop and
+    must not block; one that raises is logged and does no harm to the others.
+    """
+
+    def __init__(
+        self,
+        cluster: ports.Cluster,
+        resource: ports.Resource,
+        namespace: str | None = None,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        indexes: Mapping[str, IndexKeys] | None = None,
+    ) -> None:
+        self.synced = asyncio.Event()
+        self._cluster = cluster
+        self._resource = resource
+        self._namespace = namespace
+        self._label_selector = label_selector
+        self._field_selector = field_selector
+        self._objects: dict[tuple[str, str], ports.Object] = {}
+        self._index_keys = dict(indexes or {})
+        self._indexes: dict[str, dict[str, dict[tuple[str, str], ports.Object]]] = {
+            name: {} for name in self._index_keys
+        }
+        self._callbacks: list[Callback] = []
+        self._version = 0
+        self._progress = asyncio.Event()
+        self._age_real_s: Callable[[], float] | None = None
+
+    async def run(self) -> None:
+        """Follow the watch until cancelled."""
+        events = self._cluster.watch(
+            self._resource,
+            self._namespace,
+            label_selector=self._label_selector,
+            field_selector=self._field_selector,
+        )
+        self._age_real_s = getattr(events, "age_real_s", None)
+        try:
+            async for event in events:
+                self.handle(event)
+        finally:
+            with contextlib.suppress(AttributeError):
+                await events.aclose()  # type: ignore[attr-defined]
+
+    def handle(self, event: ports.WatchEvent) -> None:
+        """Take in one event; ``run`` does it for each, a test may do it by hand."""
+        if event.change is ports.Change.SYNCED:
+            self.synced.set()
+        else:
+            self._put(event.object, gone=event.change is ports.Change.DELETED)
+        version = event.object.get("metadata", {}).get("resourceVersion", "")
+        self._version = max(self._version, parse_version(version))
+        self._progress.set()
+        self._progress = asyncio.Event()
+
+    def on_change(self, callback: Callback) -> None:
+        """Call it with (old, new) at each change from now on, and for what is there already."""
+        self._callbacks.append(callback)
+        for item in tuple(self._objects.values()):
+            _call(callback, None, item)
+
+    def get(self, namespace: str | None, name: str) -> ports.Object | None:
+        """One object, or None; cluster-scoped ones have no namespace."""
+        return self._objects.get((namespace or "", name))
+
+    def items(self) -> Iterator[ports.Object]:
+        """All objects, of a moment: safe to change things meanwhile."""
+        return iter(tuple(self._objects.values()))
+
+    def by_index(self, index: str, key: str) -> Sequence[ports.Object]:
+        """The objects for which the index function gave this key."""
+        return tuple(self._indexes[index].get(key, {}).values())
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def at_least(self, resource_version: str) -> bool:
+        """Whether what was written at this version has been seen here.
+
+        Compares versions as integers, which Kubernetes promises from 1.35 on (KEP-5504) within a
+        resource, and which has always held on etcd.
+        """
+        return self._version >= parse_version(resource_version)
+
+    async def until(self, resource_version: str) -> None:
+        """Wait for ``at_least``. Give it a timeout: an object that went meanwhile tells nothing."""
+        while not self.at_least(resource_version):
+            await self._progress.wait()
+
+    def age_real_s(self) -> float:
+        """Real seconds since the API server was last heard of; infinite before ``run``."""
+        return self._age_real_s() if self._age_real_s else float("inf")
+
+    def _put(self, item: ports.Object, *, gone: bool) -> None:
+        key = item["metadata"].get("namespace", ""), item["metadata"]["name"]
+        old = self._objects.pop(key, None)
+        if old is not None:
+            self._unindex(key, old)
+        if gone and old is None:
+            return
+        if not gone:
+            self._objects[key] = item
+            self._index(key, item)
+        # Of a deleted object the last state is what the watch told of its end.
+        for callback in self._callbacks:
+            _call(callback, item if gone else old, None if gone else item)
+
+    def _index(self, key: tuple[str, str], item: ports.Object) -> None:
+        for name, keys in self._index_keys.items():
+            for index_key in keys(item):
+                self._indexes[name].setdefault(index_key, {})[key] = item
+
+    def _unindex(self, key: tuple[str, str], item: ports.Object) -> None:
+        for name, keys in self._index_keys.items():
+            for index_key in keys(item):
+                members = self._indexes[name].get(index_key, {})
+                members.pop(key, None)
+                if not members:
+                    self._indexes[name].pop(index_key, None)
+
+
+def parse_version(resource_version: str) -> int:
+    """A resource version as a number; 0 for one that is none."""
+    return int(resource_version) if resource_version.isdecimal() else 0
+
+
+def _call(callback: Callback, old: ports.Object | None, new: ports.Object | None) -> None:
+    try:
+        callback(old, new)
+    except Exception:
+        log.exception("a callback of a store failed")

@@ -1,0 +1,65 @@
+"""A few gauges out of a Prometheus text, found by name instead of parsing every line. Pure.
+
+vLLM's answer has some 40 kB and a scrape wants three numbers of it, once a second per engine.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+
+from modelserve.engines import types
+
+# More requests than this at one engine is a broken counter, not a queue.
+MOST_REQUESTS = 1e6
+_BLANKS = b" \t"
+
+
+def parse_queue(text: bytes, metrics: types.MetricNames) -> tuple[float, float, float] | None:
+    """Waiting, running (requests) and KV use (0 to 1); None where the text gives no usable figures.
+
+    Counts are summed over label sets (one per data-parallel rank), KV use is their mean, and 0
+    where the engine has none. NaN, infinite, negative and absurd figures make the whole unusable.
+    """
+    waiting, running = _values(text, metrics.waiting), _values(text, metrics.running)
+    if not waiting or not running:
+        return None
+    counts = sum(waiting), sum(running)
+    if not all(math.isfinite(n) and 0 <= n <= MOST_REQUESTS for n in (*waiting, *running, *counts)):
+        return None
+    usage = _values(text, metrics.kv_usage) if metrics.kv_usage else []
+    mean = sum(usage) / len(usage) if usage else 0.0
+    return *counts, mean if 0 <= mean <= 1 else 0.0
+
+
+def _values(text: bytes, series: types.Series) -> list[float]:
+    """Every sample of a series; NaN for one that is no number."""
+    wanted = [
+        re.compile(rb"(?:^|,)\s*" + re.escape(f'{name}="{value}"'.encode()))
+        for name, value in series.labels
+    ]
+    return [
+        _number(value)
+        for labels, value in _samples(text, series.name.encode())
+        if all(pattern.search(labels) for pattern in wanted)
+    ]
+
+
+def _samples(text: bytes, name: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = text.find(name)
+    while at != -1:
+        end = text.find(b"\n", at)
+        end = len(text) if end == -1 else end
+        rest = text[at + len(name) : end]
+        if (at == 0 or text[at - 1 : at] == b"\n") and rest[:1] in (b"{", b" ", b"\t"):
+            # The last brace closes the labels: a value and a time stamp have none.
+            labels, brace, tail = rest.lstrip(_BLANKS).rpartition(b"}")
+            fields = (tail if brace else rest).split()
+            yield labels[1:], fields[0] if fields else b""
+        at = text.find(name, end)
+
+
+def _number(value: bytes) -> float:
+    try:
+        return float(value)
+    except ValueError:
+        return math.nan

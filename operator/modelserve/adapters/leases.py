@@ -1,0 +1,243 @@
+"""Leases: one active operator, and a gateway's membership. All durations are real seconds."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, Self
+
+from modelserve import errors, ports
+from modelserve.adapters import timestamps
+from modelserve.api import names, wire
+
+log = logging.getLogger(__name__)
+
+_RELEASE_REAL_S = 2.0
+
+
+class LeaderElection:
+    """``async with`` waits until this identity leads; the block is led until ``lost`` is set.
+
+    Whether another's Lease has run out is judged by how long *we* have seen no change of it, on
+    our own monotonic clock: its wall-clock stamps are never compared. Like client-go's, it is no
+    fence: a process that was stopped may believe in its lead until it has noticed.
+    """
+
+    def __init__(
+        self,
+        cluster: ports.Cluster,
+        namespace: str,
+        name: str,
+        identity: str,
+        clock: ports.Clock,
+        *,
+        duration_real_s: float = 15.0,
+        renew_real_s: float = 10.0,
+        retry_real_s: float = 2.0,
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:
+        """``renew_real_s``: without a renewal for that long the lead is given up."""
+        self.lost = asyncio.Event()
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._clock = clock
+        self._duration_real_s = duration_real_s
+        self._renew_real_s = renew_real_s
+        self._retry_real_s = retry_real_s
+        self._on_lost = on_lost
+        self._lease: ports.Object | None = None
+        self._seen_real_s = 0.0
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.acquire()
+        self._renewing = asyncio.create_task(self._renew_until_lost(), name="lease-renewal")
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.gather(self._renewing, return_exceptions=True)
+        await self.release()
+
+    async def acquire(self) -> None:
+        """Wait until we lead; errors are retried for ever."""
+        said = ""
+        while True:
+            try:
+                if await self._try():
+                    log.info("leading as %s", self._identity)
+                    return
+                state = f"waiting for Lease {self._name}, held by {self._holder()}"
+            except errors.ClusterError as error:
+                state = f"cannot take Lease {self._name}: {error}"
+            if state != said:
+                log.info("%s", state)
+                said = state
+            await self._clock.sleep_real(self._retry_real_s)
+
+    async def release(self) -> None:
+        """Give the Lease back, if it is ours, so that the next one need not wait it out."""
+        lease, self._lease = self._lease, None
+        if lease is None or self.lost.is_set() or _holder(lease) != self._identity:
+            return
+        with contextlib.suppress(errors.ClusterError, TimeoutError):
+            async with asyncio.timeout(_RELEASE_REAL_S):
+                await self._write({**lease["spec"], "holderIdentity": ""}, lease)
+
+    async def _renew_until_lost(self) -> None:
+        deadline_real_s = self._clock.real_s() + self._renew_real_s
+        while (left_real_s := deadline_real_s - self._clock.real_s()) > 0:
+            await self._clock.sleep_real(min(self._retry_real_s, left_real_s))
+            asked_real_s = self._clock.real_s()
+            try:
+                async with asyncio.timeout(max(0.0, deadline_real_s - asked_real_s)):
+                    if await self._try():
+                        # Counted from when it was asked: the server's clock began no earlier.
+                        deadline_real_s = asked_real_s + self._renew_real_s
+                    elif self._holder() != self._identity:
+                        break
+            except (errors.ClusterError, TimeoutError) as error:
+                log.warning("cannot renew Lease %s: %r", self._name, error)
+        log.error("lost the lead to %s", self._holder() or "nobody yet")
+        self.lost.set()
+        if self._on_lost is not None:
+            self._on_lost()
+
+    async def _try(self) -> bool:
+        """Take or renew the Lease if we may; False if another has it or was quicker."""
+        try:
+            lease = await self._cluster.get(ports.LEASES, self._namespace, self._name)
+        except errors.NotFound:
+            return await self._create()
+        self._observe(lease)
+        holder = _holder(lease)
+        if holder not in ("", self._identity) and not self._expired(lease):
+            return False
+        spec = self._spec(dict(lease.get("spec") or {}), taken=holder != self._identity)
+        try:
+            self._observe(await self._write(spec, lease))
+        except errors.Conflict:
+            return False
+        return True
+
+    async def _create(self) -> bool:
+        body = {"metadata": {"name": self._name}, "spec": self._spec({}, taken=True)}
+        try:
+            self._observe(await self._cluster.create(ports.LEASES, self._namespace, body))
+        except errors.Conflict:
+            return False
+        return True
+
+    async def _write(self, spec: dict[str, Any], lease: ports.Object) -> ports.Object:
+        # The resource version comes along: whoever wrote in between makes this a Conflict.
+        body = {**lease, "spec": spec}
+        return await self._cluster.replace(ports.LEASES, self._namespace, self._name, body)
+
+    def _spec(self, old: dict[str, Any], *, taken: bool) -> dict[str, Any]:
+        now = timestamps.format_micro_time(self._clock.wall_s())
+        changes = int(old.get("leaseTransitions") or 0)
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": max(1, round(self._duration_real_s)),
+            "acquireTime": now if taken else old.get("acquireTime", now),
+            "renewTime": now,
+            "leaseTransitions": changes + 1 if taken and old else changes,
+        }
+
+    def _observe(self, lease: ports.Object) -> None:
+        if self._lease is None or self._lease.get("spec") != lease.get("spec"):
+            self._seen_real_s = self._clock.real_s()
+        self._lease = lease
+
+    def _expired(self, lease: ports.Object) -> bool:
+        duration = float(lease["spec"].get("leaseDurationSeconds") or self._duration_real_s)
+        return self._clock.real_s() - self._seen_real_s >= duration
+
+    def _holder(self) -> str:
+        return _holder(self._lease) if self._lease else ""
+
+
+class Membership:
+    """A gateway's Lease: it lives, and its internal port is there. ``run`` it as a task."""
+
+    def __init__(
+        self,
+        cluster: ports.Cluster,
+        namespace: str,
+        name: str,
+        address: str,
+        epoch: str,
+        clock: ports.Clock,
+    ) -> None:
+        """``address``: host:port of the internal port; ``epoch`` changes with each start."""
+        self.registered = asyncio.Event()
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._address = address
+        self._epoch = epoch
+        self._clock = clock
+        self._uid = ""
+
+    async def run(self) -> None:
+        """Renew every 3 s until cancelled, then delete the Lease. Errors are retried for ever."""
+        failing = False
+        try:
+            while True:
+                try:
+                    await self.renew()
+                    failing = False
+                except errors.ClusterError as error:
+                    log.log(
+                        logging.DEBUG if failing else logging.WARNING,
+                        "cannot renew Lease %s: %s",
+                        self._name,
+                        error,
+                    )
+                    failing = True
+                await self._clock.sleep_real(wire.LEASE_RENEW_REAL_S)
+        finally:
+            await self._withdraw()
+
+    async def renew(self) -> None:
+        """Write the Lease, with now as its renew time."""
+        lease = await self._cluster.apply(
+            ports.LEASES,
+            self._namespace,
+            self._name,
+            {
+                "metadata": {
+                    "labels": {
+                        names.LABEL_GATEWAY: "true",
+                        names.LABEL_COMPONENT: "gateway",
+                    },
+                    "annotations": {
+                        names.GATEWAY_ADDRESS: self._address,
+                        names.GATEWAY_EPOCH: self._epoch,
+                    },
+                },
+                "spec": {
+                    "holderIdentity": self._name,
+                    "leaseDurationSeconds": round(wire.LEASE_LAPSE_REAL_S),
+                    "renewTime": timestamps.format_micro_time(self._clock.wall_s()),
+                },
+            },
+            manager=names.GATEWAY,
+            force=True,
+        )
+        self._uid = lease["metadata"]["uid"]
+        self.registered.set()
+
+    async def _withdraw(self) -> None:
+        if not self._uid:
+            return
+        with contextlib.suppress(errors.ClusterError, TimeoutError):
+            async with asyncio.timeout(_RELEASE_REAL_S):
+                await self._cluster.delete(ports.LEASES, self._namespace, self._name, uid=self._uid)
+
+
+def _holder(lease: ports.Object) -> str:
+    return str((lease.get("spec") or {}).get("holderIdentity") or "")

@@ -1,0 +1,164 @@
+"""Who leads, and who is a member."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from modelserve import errors, ports, testing
+from modelserve.adapters import leases
+from modelserve.api import names
+from modelserve.testing import memory
+
+
+def candidate(
+    cluster: ports.Cluster, identity: str, clock: testing.ManualClock
+) -> leases.LeaderElection:
+    return leases.LeaderElection(cluster, "ns", "lead", identity, clock)
+
+
+@contextlib.asynccontextmanager
+async def leading(election: leases.LeaderElection) -> AsyncIterator[asyncio.Event]:
+    """Tries to lead in a task of its own; yields the event of having got it."""
+    leads, stop = asyncio.Event(), asyncio.Event()
+
+    async def lead() -> None:
+        async with election:
+            leads.set()
+            await stop.wait()
+
+    task = asyncio.create_task(lead())
+    await testing.settle()
+    yield leads
+    if leads.is_set():
+        stop.set()
+    else:
+        task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def holder(cluster: ports.Cluster) -> str:
+    lease = await cluster.get(ports.LEASES, "ns", "lead")
+    return str(lease["spec"]["holderIdentity"])
+
+
+def unavailable(call: memory.Call) -> None:
+    raise errors.Unavailable("away")
+
+
+async def test_the_first_leads_and_gives_it_back() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    async with leading(candidate(cluster, "a", clock)) as leads:
+        assert leads.is_set()
+        assert await holder(cluster) == "a"
+    assert await holder(cluster) == ""
+
+
+async def test_the_second_waits_as_long_as_the_first_renews() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    first, second = (leading(candidate(cluster, name, clock)) for name in "ab")
+    async with first, second as leads:
+        await clock.advance(120)
+        assert not leads.is_set()
+
+
+async def test_the_second_takes_over_at_once_when_the_first_stops() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    first = leading(candidate(cluster, "a", clock))
+    await first.__aenter__()
+    async with leading(candidate(cluster, "b", clock)) as leads:
+        await first.__aexit__(None, None, None)
+        await clock.advance(2.5)
+        assert leads.is_set()
+
+
+async def test_a_dead_leader_is_replaced_after_the_duration_whatever_the_wall_clock() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    dead = candidate(cluster, "a", clock)
+    await dead.acquire()
+    clock.set_wall(clock.wall_s() + 3600)
+    async with leading(candidate(cluster, "b", clock)) as leads:
+        await clock.advance(14)
+        assert not leads.is_set()
+        await clock.advance(3)
+        assert leads.is_set()
+        assert (await cluster.get(ports.LEASES, "ns", "lead"))["spec"]["leaseTransitions"] == 1
+
+
+async def test_a_leader_cut_off_from_the_api_gives_up_before_another_may_lead() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    lost: list[float] = []
+    election = candidate(cluster, "a", clock)
+    election._on_lost = lambda: lost.append(clock.real_s())
+    async with leading(election):
+        began = clock.real_s()
+        cluster.before_call = unavailable
+        await clock.advance(20)
+        assert election.lost.is_set()
+    assert 10 <= lost[0] - began < 15
+
+
+async def test_a_short_outage_loses_nothing() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        cluster.before_call = unavailable
+        await clock.advance(6)
+        cluster.before_call = lambda call: None
+        await clock.advance(20)
+        assert not election.lost.is_set()
+
+
+async def test_a_stolen_lease_is_noticed() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        body = {"spec": {"holderIdentity": "thief"}}
+        await cluster.patch(ports.LEASES, "ns", "lead", body)
+        await clock.advance(3)
+        assert election.lost.is_set()
+    assert await holder(cluster) == "thief"
+
+
+async def test_a_member_renews_its_lease_and_deletes_it_at_the_end() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    task = asyncio.create_task(member.run())
+    await member.registered.wait()
+    before = await cluster.get(ports.LEASES, "ns", "gateway-1")
+    await clock.advance(3.5)
+    after = await cluster.get(ports.LEASES, "ns", "gateway-1")
+    assert after["spec"]["renewTime"] > before["spec"]["renewTime"]
+    assert after["metadata"]["labels"][names.LABEL_GATEWAY] == "true"
+    assert after["metadata"]["annotations"] == {
+        names.GATEWAY_ADDRESS: "10.0.0.1:8081",
+        names.GATEWAY_EPOCH: "e1",
+    }
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await cluster.list(ports.LEASES, "ns") == ([], "3")
+
+
+async def test_a_member_outlives_an_outage() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    cluster.before_call = unavailable
+    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    task = asyncio.create_task(member.run())
+    await clock.advance(10)
+    assert not member.registered.is_set()
+    cluster.before_call = lambda call: None
+    await clock.advance(3)
+    assert member.registered.is_set()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_member_deletes_only_its_own_lease() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    task = asyncio.create_task(member.run())
+    await member.registered.wait()
+    await cluster.delete(ports.LEASES, "ns", "gateway-1")
+    await cluster.create(ports.LEASES, "ns", {"metadata": {"name": "gateway-1"}, "spec": {}})
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await cluster.get(ports.LEASES, "ns", "gateway-1")
