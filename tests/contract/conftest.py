@@ -1,23 +1,13 @@
 """The implementations of ports.Cluster that the contract is held against."""
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from modelserve import ports, testing
 from modelserve.adapters import kube
-from servelab.cluster import local
-
-
-@pytest.fixture(scope="session")
-def kubeconfig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A control plane without any of our own processes."""
-    data_dir = tmp_path_factory.mktemp("contract")
-    options = local.Options(name="contract", data_dir=data_dir, processes=(), keep=False)
-    with local.LocalCluster(options) as running:
-        yield running.kubeconfig
 
 
 @pytest.fixture
