@@ -1,0 +1,96 @@
+"""Demand: open requests on replicas that stay, held ones, and those turned away a moment ago.
+
+``D = held + recently refused + Σ max(in flight from gateways, engine waiting + running)``. The
+maximum per replica keeps what both see from counting twice, and the rest when one source fails.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modelserve.decide import observation
+
+# No replica and no gateway has more requests than this; a figure above it is no signal.
+ABSURD_REQUESTS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """Demand in requests. ``missing`` names what gave no usable figure; empty: all did."""
+
+    held: int
+    refused: int
+    waiting: float  # in engines' queues
+    running: float  # on replicas and not waiting, requests on their way to an engine included
+    loads: Mapping[str, float]  # open requests by replica UID, terminating ones left out
+    gateways: bool  # at least one live gateway with usable figures
+    sampled: bool  # at least one engine with usable figures
+    missing: tuple[str, ...]  # gateways, or ready replicas without a usable sample
+    failing: tuple[str, ...]  # the same, but for replicas too young to have been scraped
+
+    @property
+    def total(self) -> float:
+        """D."""
+        return self.held + self.refused + self.waiting + self.running
+
+    @property
+    def on_replicas(self) -> float:
+        """Open requests on replicas."""
+        return self.waiting + self.running
+
+    @property
+    def signal(self) -> bool:
+        """Whether anything at all is known."""
+        return self.gateways or self.sampled
+
+    @property
+    def complete(self) -> bool:
+        """Whether every ready replica and the gateways are known, so that shrinking is allowed."""
+        return not self.missing
+
+
+def usable(value: float | None) -> bool:
+    """Whether a figure can be a number of requests: finite, not negative, not absurd."""
+    return value is not None and math.isfinite(value) and 0 <= value <= ABSURD_REQUESTS
+
+
+def measure(
+    seen: observation.Observation, parameters: observation.Parameters, now_s: float
+) -> Demand:
+    """Add up the demand of one model."""
+    signal = seen.signal
+    gateways = signal.live_gateways > 0 and usable(signal.held) and usable(signal.refused_recently)
+    missing: list[str] = [] if gateways else ["the gateways"]
+    failing: list[str] = list(missing)
+    loads: dict[str, float] = {}
+    waiting_sum = running_sum = 0.0
+    sampled = False
+    for replica in seen.replicas:
+        if replica.state is observation.ReplicaState.TERMINATING:
+            continue
+        in_flight = replica.in_flight if usable(replica.in_flight) else 0
+        waiting, running = replica.waiting, replica.running
+        if waiting is not None and running is not None and usable(waiting) and usable(running):
+            sampled = True
+            load = max(float(in_flight), waiting + running)
+        else:
+            load, waiting = float(in_flight), 0.0
+            if replica.serves:
+                missing.append(replica.name)
+                ready_s = replica.ready_since_s
+                if ready_s is None or now_s - ready_s > parameters.sample_grace_s:
+                    failing.append(replica.name)
+        loads[replica.uid] = load
+        waiting_sum += waiting
+        running_sum += load - waiting
+    return Demand(
+        held=signal.held if gateways else 0,
+        refused=signal.refused_recently if gateways else 0,
+        waiting=waiting_sum,
+        running=running_sum,
+        loads=loads,
+        gateways=gateways,
+        sampled=sampled,
+        missing=tuple(missing),
+        failing=tuple(failing),
+    )

@@ -1,0 +1,52 @@
+"""Who writes the count: a live count that is not the last one we wrote is a foreign writer's.
+
+It is left alone for one down window, then taken back once, with the wait doubling up to an hour
+while the other one keeps on; at once where requests are held at zero.
+"""
+
+import dataclasses
+from dataclasses import dataclass
+
+from modelserve.decide import observation, state
+
+LONGEST_WAIT_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """``foreign``: somebody else wrote the live count. ``force``: take it back now."""
+
+    foreign: bool = False
+    force: bool = False
+    force_at_s: float | None = None
+
+
+def advance(
+    past: state.ScalerState,
+    seen: observation.Observation,
+    parameters: observation.Parameters,
+    now_s: float,
+) -> tuple[Claim, state.ScalerState]:
+    """Judge the live count. Forcing is assumed to happen: the next wait is twice as long."""
+    window_s = min(LONGEST_WAIT_S, max(parameters.down.window_s, 1.0) * 2**past.forced_times)
+    if seen.written_count is None or seen.live_count == seen.written_count:
+        at_rest = past.forced_at_s is not None and now_s - past.forced_at_s > window_s
+        if past.foreign_since_s is None and not at_rest:
+            return Claim(), past
+        return Claim(), dataclasses.replace(
+            past,
+            foreign_since_s=None,
+            forced_times=0 if at_rest else past.forced_times,
+            forced_at_s=None if at_rest else past.forced_at_s,
+        )
+    since_s = now_s if past.foreign_since_s is None else past.foreign_since_s
+    asleep = seen.live_count == 0 and seen.signal.held > 0
+    if not asleep and now_s < since_s + window_s:
+        claim = Claim(foreign=True, force_at_s=since_s + window_s)
+        return claim, dataclasses.replace(past, foreign_since_s=since_s)
+    return Claim(foreign=True, force=True), dataclasses.replace(
+        past,
+        foreign_since_s=None,
+        forced_at_s=now_s,
+        forced_times=min(past.forced_times + 1, 12),
+    )

@@ -1,0 +1,139 @@
+"""Supply: which replicas serve, which will and when, and which are stuck and count for nothing.
+
+Stuck are crash-looping pods, pods past the progress deadline, pods later than max(30 s, 2 ×
+predicted), and pods no node has taken for 30 s (3 × the provisioning time where a pool can grow).
+"""
+
+from dataclasses import dataclass
+
+from modelserve.decide import observation
+
+State = observation.ReplicaState
+
+LATE_AT_LEAST_S = 30.0
+LATE_FACTOR = 2.0
+UNSCHEDULABLE_GRACE_S = 30.0
+PROVISIONING_FACTOR = 3.0
+# An expected instant that has passed is moved this far ahead: the replica is not there yet.
+OVERDUE_GUESS_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The replicas of one model, sorted by what they are worth. Instants in emulated seconds."""
+
+    ready: int
+    admitted: int  # of these, ready to a gateway only
+    starting_s: tuple[float, ...]  # expected ready instants, soonest first; ordered ones included
+    late: tuple[str, ...]  # UIDs: later than predicted twice over, still given their time
+    broken: tuple[str, ...]  # UIDs: crash-looping or past the deadline, to be deleted
+    unplaced: tuple[str, ...]  # UIDs: no node takes them
+    bound: int  # pods that have their GPUs
+    pods: int  # not terminating
+    terminating: int
+    next_change_s: float | None  # when the next starting replica may turn into a stuck one
+
+    @property
+    def committed(self) -> int:
+        """Ready and starting."""
+        return self.ready + len(self.starting_s)
+
+    @property
+    def stuck(self) -> tuple[str, ...]:
+        """All UIDs that are no supply."""
+        return self.broken + self.late + self.unplaced
+
+    @property
+    def next_ready_s(self) -> float | None:
+        """When the next starting replica is expected to be ready."""
+        return self.starting_s[0] if self.starting_s else None
+
+
+def classify(
+    seen: observation.Observation, parameters: observation.Parameters, now_s: float
+) -> Supply:
+    """Sort the replicas. Replicas the Deployment asks for but shows no pod of yet are starting."""
+    ready = admitted = terminating = bound = pods = 0
+    starting: list[float] = []
+    stuck: dict[str, list[str]] = {"late": [], "broken": [], "unplaced": []}
+    changes: list[float] = []
+    for replica in seen.replicas:
+        if replica.state is State.TERMINATING:
+            terminating += 1
+            continue
+        pods += 1
+        if replica.serves:
+            ready += 1
+            bound += 1
+            admitted += replica.state is State.ADMITTED
+            continue
+        if replica.state is not State.PENDING and replica.state is not State.UNSCHEDULABLE:
+            bound += 1
+        kind, until_s = _judge(replica, parameters, now_s)
+        if until_s is not None:
+            changes.append(until_s)
+        if kind:
+            stuck[kind].append(replica.uid)
+        else:
+            starting.append(expected_s(replica, parameters, now_s))
+    ordered = max(0, seen.live_count - pods)
+    starting.extend([now_s + parameters.cold_start_s] * ordered)
+    starting.sort()
+    return Supply(
+        ready=ready,
+        admitted=admitted,
+        starting_s=tuple(starting),
+        late=tuple(stuck["late"]),
+        broken=tuple(stuck["broken"]),
+        unplaced=tuple(stuck["unplaced"]),
+        bound=bound,
+        pods=pods,
+        terminating=terminating,
+        next_change_s=min(changes, default=None),
+    )
+
+
+def _judge(
+    replica: observation.Replica, parameters: observation.Parameters, now_s: float
+) -> tuple[str, float | None]:
+    """Why a replica is stuck ("" if it is not), and when that may change by time alone."""
+    if replica.state is State.STUCK:
+        return "broken", None
+    if replica.state is State.PENDING:
+        return "", None
+    if replica.state is State.UNSCHEDULABLE:
+        since_s = replica.unschedulable_since_s
+        since_s = replica.created_s if since_s is None else since_s
+        until_s = since_s + _scheduling_grace_s(parameters)
+        return ("", until_s) if now_s < until_s else ("unplaced", None)
+    since_s = replica.created_s if replica.started_s is None else replica.started_s
+    deadline_s = since_s + parameters.progress_deadline_s
+    if now_s >= deadline_s:
+        return "broken", None
+    predicted_s = replica.predicted_s or parameters.cold_start_s
+    late_s = since_s + max(LATE_AT_LEAST_S, LATE_FACTOR * predicted_s)
+    return ("late", deadline_s) if now_s >= late_s else ("", min(late_s, deadline_s))
+
+
+def _scheduling_grace_s(parameters: observation.Parameters) -> float:
+    if not parameters.gpus.can_grow:
+        return UNSCHEDULABLE_GRACE_S
+    return max(UNSCHEDULABLE_GRACE_S, PROVISIONING_FACTOR * parameters.gpus.provision_s)
+
+
+def expected_s(
+    replica: observation.Replica, parameters: observation.Parameters, now_s: float
+) -> float:
+    """When a starting replica is expected to be ready; never in the past."""
+    cold_start_s = replica.predicted_s or parameters.cold_start_s
+    if replica.expected_ready_s is not None:
+        guess_s = replica.expected_ready_s
+    elif replica.started_s is not None:
+        guess_s = replica.started_s + cold_start_s
+    elif replica.state is State.UNSCHEDULABLE:
+        since_s = replica.unschedulable_since_s
+        since_s = replica.created_s if since_s is None else since_s
+        guess_s = max(now_s, since_s + parameters.gpus.provision_s) + cold_start_s
+    else:
+        guess_s = replica.created_s + cold_start_s
+    return max(guess_s, now_s + OVERDUE_GUESS_S)

@@ -1,0 +1,81 @@
+"""Arrival rate and service time, estimated."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from modelserve.decide import demand, observation, state, traffic
+
+PARAMETERS = observation.Parameters(slots=8, cold_start_s=90, service_s=4)
+
+
+def advance(
+    past: state.ScalerState,
+    now_s: float,
+    parameters: observation.Parameters = PARAMETERS,
+    **signal: float,
+) -> state.ScalerState:
+    gateways = observation.GatewaySignal(**({"live_gateways": 1} | signal))  # type: ignore[arg-type]
+    seen = observation.Observation((), gateways, 0)
+    measured = demand.measure(seen, parameters, now_s)
+    return traffic.advance(past, seen, parameters, measured, now_s)
+
+
+def rate(past: state.ScalerState, now_s: float) -> float:
+    return traffic.arrival_rate_per_s(past, PARAMETERS, now_s)
+
+
+def test_a_lone_arrival_is_no_rate() -> None:
+    past = advance(state.ScalerState(), 100.0, arrivals=1, held=1)
+    assert rate(past, 100.0) == 0
+
+
+def test_a_steady_stream_is_its_rate() -> None:
+    past = state.ScalerState()
+    for second in range(100, 160):
+        past = advance(past, float(second), arrivals=2)
+    assert rate(past, 159.0) == pytest.approx(1.9)
+    assert len(past.arrivals) <= 45
+
+
+def test_the_rate_is_gone_one_window_after_the_last_arrival() -> None:
+    past = advance(state.ScalerState(), 100.0, arrivals=50)
+    assert rate(past, 105.0) > 4
+    assert rate(past, 111.0) == 0
+
+
+def test_a_count_that_came_late_is_spread_over_the_time_it_may_have_come_in() -> None:
+    """At a time scale of 60 a gateway's snapshot a second covers an emulated minute."""
+    scaled = replace(PARAMETERS, snapshot_s=60.0)
+    past = advance(state.ScalerState(), 1000.0, scaled, arrivals=1)
+    past = advance(past, 1060.0, scaled, arrivals=120)
+    assert traffic.arrival_rate_per_s(past, scaled, 1060.0) == pytest.approx(1.9)
+
+
+def test_the_service_time_moves_from_the_first_estimate_to_what_is_measured() -> None:
+    past = advance(state.ScalerState(), 1.0, completions=1, service_sum_s=9.0)
+    assert past.service_s == pytest.approx(5.0)
+    past = advance(past, 2.0, completions=200, service_sum_s=1800.0)
+    assert past.service_s == pytest.approx(9.0, abs=0.01)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -5.0])
+def test_an_odd_service_time_changes_nothing(value: float) -> None:
+    past = state.ScalerState(service_s=3.0, service_samples=9)
+    assert advance(past, 1.0, completions=3, service_sum_s=value).service_s == 3.0
+
+
+def test_the_last_request_ends_when_nothing_is_open_any_more() -> None:
+    past = advance(state.ScalerState(), 10.0, held=1)
+    past = advance(past, 50.0, completions=1, service_sum_s=1.0)
+    assert advance(past, 90.0).last_active_s == 50.0
+
+
+def test_the_state_survives_a_restart_as_ages_on_another_clock() -> None:
+    past = advance(state.ScalerState(), 50.0, completions=1, service_sum_s=9.0)
+    saved = state.to_status(past, 90.0, arrival_rate_per_s=1.5, cold_start_s=60)
+    restored = state.from_status(saved, 5.0)
+    assert restored.last_active_s == 5.0 - 40.0
+    assert restored.service_s == past.service_s
+    assert restored.restored_at_s == 5.0
