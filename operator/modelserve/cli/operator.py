@@ -1,0 +1,87 @@
+"""``modelserve operator``: reconciles ModelServes; one is active by Lease."""
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from modelserve import errors, handlers, operating
+from modelserve.adapters import clock as clocks
+from modelserve.adapters import kube
+from modelserve.cli import options
+from modelserve.settings import Settings, default_identity
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+@click.command(context_settings=options.ENVIRONMENT)
+@options.process
+@click.option("--metrics-listen", type=options.Address(), default="0.0.0.0:8082", show_default=True)
+@click.option("--workers", type=click.IntRange(1, 256), default=8, show_default=True)
+@click.option("--identity", default="", help="Left out: host name and process id.")
+def operator(
+    kubeconfig: str | None,
+    namespace: str,
+    time_scale: float,
+    token_file: Path,
+    metrics_listen: tuple[str, int],
+    workers: int,
+    identity: str,
+) -> None:
+    """Run the operator. Several may run: one holds the Lease and acts, the others wait."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
+    )
+    handlers.quiet()
+    settings = Settings(
+        token=options.read_token(token_file),
+        kubeconfig=kubeconfig,
+        namespace=namespace,
+        time_scale=time_scale,
+        metrics_listen=metrics_listen,
+        workers=workers,
+        identity=identity or default_identity(),
+    )
+    try:
+        asyncio.run(_run(settings))
+    except errors.InputError as error:
+        raise click.UsageError(str(error)) from error
+    except errors.ModelServeError as error:
+        raise click.ClickException(str(error)) from error
+
+
+async def _run(settings: Settings) -> None:
+    """Until SIGTERM or SIGINT."""
+    clock = clocks.SystemClock(settings.time_scale)
+    loop, stop = asyncio.get_running_loop(), asyncio.Event()
+
+    def listen() -> None:
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, stop.set)
+
+    def announce(facts: Mapping[str, Any]) -> None:
+        # Kopf has put its own handlers there: it would end before our tasks do, and wait for them.
+        listen()
+        # One line for whoever started us.
+        click.echo(json.dumps({"ready": True, **facts}))
+        sys.stdout.flush()
+
+    listen()
+    async with await kube.KubeCluster.connect(settings.kubeconfig, clock=clock) as cluster:
+        active = operating.Operator(cluster, clock, settings)
+        running = asyncio.ensure_future(active.run(announce))
+        stopping = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                running.result()
+        finally:
+            for task in (running, stopping):
+                task.cancel()
+            await asyncio.gather(running, stopping, return_exceptions=True)

@@ -1,0 +1,59 @@
+"""Which ModelServe a command is about: read it, in the namespace kubectl would take."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from modelserve import errors, ports
+from modelserve.adapters import kube
+
+Result = TypeVar("Result")
+
+_POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+def namespace(given: str | None, kubeconfig: str | None) -> str:
+    """The namespace given, else the current context's, else the pod's own, else ``default``."""
+    if given:
+        return given
+    path = kubeconfig or os.environ.get("KUBECONFIG") or str(Path.home() / ".kube" / "config")
+    for part in path.split(os.pathsep):
+        file = Path(part).expanduser()
+        if part and file.is_file():
+            return _of_context(file) or "default"
+    try:
+        return _POD_NAMESPACE.read_text().strip() or "default"
+    except OSError:
+        return "default"
+
+
+async def read(cluster: ports.Cluster, where: str, name: str) -> ports.Object:
+    """The ModelServe. Raises InputError with what exists if there is none of that name."""
+    try:
+        return await cluster.get(ports.MODELSERVES, where, name)
+    except errors.NotFound as error:
+        there, _ = await cluster.list(ports.MODELSERVES, where)
+        known = ", ".join(sorted(item["metadata"]["name"] for item in there)[:10])
+        hint = f"there are: {known}" if known else "it has none; name another with -n"
+        raise errors.InputError(f"no ModelServe {name!r} in namespace {where}: {hint}") from error
+
+
+async def with_cluster(
+    kubeconfig: str | None, work: Callable[[ports.Cluster], Awaitable[Result]]
+) -> Result:
+    """Do something with a connection, and close it."""
+    async with await kube.KubeCluster.connect(kubeconfig) as cluster:
+        return await work(cluster)
+
+
+def _of_context(file: Path) -> str | None:
+    try:
+        document = yaml.safe_load(file.read_text()) or {}
+        current = document.get("current-context")
+        contexts = {c["name"]: c.get("context") or {} for c in document.get("contexts") or ()}
+        return contexts.get(current, {}).get("namespace")
+    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+        return None

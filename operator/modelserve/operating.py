@@ -1,0 +1,238 @@
+"""The operator as a process: takes the lead, watches, reconciles, until it is told to stop."""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from typing import Any
+
+import kopf
+import prometheus_client as prometheus
+from aiohttp import web
+
+from modelserve import errors, handlers, ports, sensing, workqueue
+from modelserve.adapters import credentials, demand, events, leases, scrape, timescale
+from modelserve.api import names
+from modelserve.reconciling import reconciler, world
+from modelserve.render import labels
+from modelserve.settings import Settings
+from modelserve.telemetry import Telemetry
+
+# How long a start waits for the API server and for our own kind of object to be known there.
+PATIENCE_REAL_S = 60.0
+RETRY_REAL_S = 0.5
+STOP_REAL_S = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class Operator:
+    """Everything that runs in the operator, for one cluster."""
+
+    def __init__(self, cluster: ports.Cluster, clock: ports.Clock, settings: Settings) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._settings = settings
+        self.world = world.World()
+        self.telemetry = Telemetry()
+        self._events = events.EventSink(cluster, names.OPERATOR, clock)
+        self._scraper = scrape.Scraper(clock)
+        self._gateways = demand.Gateways(
+            cluster,
+            settings.namespace,
+            settings.token,
+            clock,
+            on_snapshot=self._on_snapshot,
+            on_gone=lambda _: self._mark_all(),
+        )
+        self.reconciler = reconciler.Reconciler(
+            cluster,
+            self.world,
+            self._gateways,
+            self._scraper,
+            self._events,
+            clock,
+            self.telemetry,
+        )
+        self.queue: workqueue.WorkQueue[world.Key] = workqueue.WorkQueue(
+            self._work, clock, random.Random(), settings.workers, self._on_error
+        )
+        self._handlers = handlers.Handlers(self.world, self._mark, self._on_claims)
+        self._sensing = sensing.Sensing(self.world, self._scraper, clock, self._mark)
+
+    async def run(self, started: Callable[[Mapping[str, Any]], None]) -> None:
+        """Wait for the lead, then operate until cancelled. Raises SetUpError if it is lost."""
+        clock, settings = self._clock, self._settings
+        async with self._metrics_server():
+            await self._until_known()
+            election = leases.LeaderElection(
+                self._cluster,
+                settings.namespace,
+                names.OPERATOR_LEASE,
+                settings.identity,
+                clock,
+                duration_real_s=settings.lease_real_s,
+            )
+            async with election, self._gateways, self._scraper:
+                await self._operate(election, started)
+
+    async def _operate(
+        self, election: leases.LeaderElection, started: Callable[[Mapping[str, Any]], None]
+    ) -> None:
+        ready, stop = asyncio.Event(), asyncio.Event()
+        background: tuple[Coroutine[Any, Any, Any], ...] = (
+            self._events.run(),
+            self._gateways.run(),
+            self._scraper.run(),
+            self._sensing.run(),
+            self.queue.run(),
+            self._resync(),
+            election.lost.wait(),
+        )
+        tasks = [asyncio.ensure_future(work) for work in background]
+        watching = asyncio.ensure_future(self._watch(stop, ready))
+        try:
+            await _first(asyncio.ensure_future(ready.wait()), watching, *tasks)
+            started({"identity": self._settings.identity})
+            await _first(watching, *tasks)
+            if election.lost.is_set():
+                raise errors.SetUpError(
+                    "lost the lead to another operator, or could not renew the Lease in time"
+                )
+        finally:
+            # Kopf cancels whatever was started after it when it ends: our own tasks go first.
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            stop.set()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STOP_REAL_S):
+                    await asyncio.gather(watching, return_exceptions=True)
+
+    async def _watch(self, stop: asyncio.Event, ready: asyncio.Event) -> None:
+        source = credentials.Credentials(self._settings.kubeconfig)
+        try:
+            await kopf.operator(
+                registry=self._handlers.registry(handlers.login(source)),
+                settings=handlers.settings(),
+                clusterwide=True,
+                standalone=True,
+                stop_flag=stop,
+                ready_flag=ready,
+            )
+        except Exception as error:
+            raise errors.SetUpError(f"the watches of the API server ended: {error}") from error
+
+    async def _until_known(self) -> None:
+        """Until the API server answers, agrees on the time scale and knows ModelServes."""
+        end_real_s = self._clock.real_s() + PATIENCE_REAL_S
+        while True:
+            try:
+                settings = self._settings
+                await timescale.check(self._cluster, settings.namespace, settings.time_scale)
+                await self._cluster.list(ports.MODELSERVES)
+                return
+            except errors.NotFound as error:
+                problem: errors.ModelServeError = errors.SetUpError(
+                    "the API server knows no ModelServe: install the CRDs (crds/) first"
+                )
+                problem.__cause__ = error
+            except (errors.Unavailable, errors.Forbidden) as error:
+                problem = error
+            if self._clock.real_s() >= end_real_s:
+                raise problem
+            await self._clock.sleep_real(RETRY_REAL_S)
+
+    async def _work(self, key: world.Key) -> float | None:
+        requeue_real_s = await self.reconciler.reconcile(key)
+        self.telemetry.depth.set(self.queue.depth)
+        self._sensing.aim()
+        if key not in self.world.modelserves:
+            self.queue.forget(key)
+        return requeue_real_s
+
+    def _on_error(self, key: world.Key, error: Exception, at_real_s: float) -> None:
+        wait_real_s = at_real_s - self._clock.real_s()
+        if isinstance(error, errors.Conflict | errors.NotFound):
+            _log.info("%s: %s; again in %.2f s", key, error, wait_real_s)
+        elif isinstance(error, errors.ModelServeError):
+            _log.warning("%s: %s; again in %.1f s", key, error, wait_real_s)
+        else:
+            _log.error("%s: again in %.1f s", key, wait_real_s, exc_info=error)
+
+    def _mark(self, key: world.Key, delay_real_s: float = 0.0) -> None:
+        self.queue.mark(key, delay_real_s)
+
+    def _mark_all(self) -> None:
+        for key in tuple(self.world.modelserves):
+            self._mark(key)
+
+    def _on_claims(self) -> None:
+        for key in self.reconciler.short_of_gpus():
+            self._mark(key)
+
+    def _on_snapshot(self, view: ports.GatewayView, before: ports.GatewayView | None) -> None:
+        previous = before.snapshot if before else None
+        for change in sensing.changes(view.snapshot, previous):
+            if change.key in self.world.modelserves:
+                self._mark(change.key, change.delay_real_s)
+
+    async def _resync(self) -> None:
+        """Now and then, compare with a list: Kopf tells of no deletion it missed."""
+        while True:
+            await self._clock.sleep_real(self._settings.resync_real_s)
+            try:
+                await self._compare()
+            except errors.ClusterError as error:
+                _log.warning("no resync: %s", error)
+
+    async def _compare(self) -> None:
+        lists = (
+            (ports.MODELSERVES, ""),
+            (ports.DEPLOYMENTS, labels.CHILDREN),
+            (ports.PODS, labels.CHILDREN),
+        )
+        for resource, selector in lists:
+            known = self.world.bodies(resource)
+            items, _ = await self._cluster.list(resource, label_selector=selector)
+            there = {item["metadata"]["uid"] for item in items}
+            for body in known:
+                if body["metadata"]["uid"] not in there:
+                    self._handlers.gone(resource, body)
+            for item in items:
+                self._handlers.changed(resource, item)
+
+    @contextlib.asynccontextmanager
+    async def _metrics_server(self) -> AsyncIterator[None]:
+        app = web.Application()
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/healthz", self._healthz)
+        runner = web.AppRunner(app, access_log=None)
+        await runner.setup()
+        host, port = self._settings.metrics_listen
+        try:
+            try:
+                await web.TCPSite(runner, host, port).start()
+            except OSError as error:
+                raise errors.SetUpError(
+                    f"cannot listen on {host}:{port} ({error.strerror}); "
+                    "choose another address with --metrics-listen"
+                ) from error
+            yield
+        finally:
+            await runner.cleanup()
+
+    async def _metrics(self, _: web.Request) -> web.Response:
+        text = prometheus.generate_latest(self.telemetry.registry)
+        return web.Response(body=text, headers={"Content-Type": prometheus.CONTENT_TYPE_LATEST})
+
+    async def _healthz(self, _: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+
+async def _first(*tasks: "asyncio.Future[Any]") -> None:
+    """Until one of them ends; raises what that one raised."""
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in done:
+        task.result()

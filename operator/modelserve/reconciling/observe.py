@@ -1,0 +1,233 @@
+"""From what is known of the cluster, the gateways and the engines to one Observation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from modelserve import ports
+from modelserve.api import names, wire
+from modelserve.api import spec as specs
+from modelserve.decide import coldstart, counters, observation, prediction
+from modelserve.decide.observation import ReplicaState
+from modelserve.reconciling import sightings
+from modelserve.reconciling.memory import Memory
+from modelserve.reconciling.sightings import Now
+from modelserve.reconciling.world import Key, Uid, World
+from modelserve.render import ownership
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One look at a ModelServe: for the decision, and what the report needs besides."""
+
+    observed: observation.Observation
+    parameters: observation.Parameters
+    predicted: coldstart.ColdStart  # of the next replica
+    pods: Mapping[Uid, ports.Object]
+    gateways: tuple[ports.GatewayView, ...]
+    most_free_gpus: int  # on one node
+    pool_nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where observations come from."""
+
+    world: World
+    demand: ports.DemandSource
+    metrics: ports.MetricSource
+
+
+def look(
+    sources: Sources,
+    key: Key,
+    memory: Memory,
+    spec: specs.ModelServeSpec,
+    assessment: prediction.Assessment,
+    now: Now,
+) -> Seen:
+    """Look at everything. Takes what gateways counted since the last look into ``memory``."""
+    world = sources.world
+    gateways = tuple(sources.demand.gateways())
+    snapshots = [view.snapshot for view in gateways]
+    merged, memory.counters = counters.merge(snapshots, key.namespace, key.name, memory.counters)
+    pods = {
+        uid: pod
+        for uid, pod in world.pods_of(key).items()
+        if not sightings.is_finished(pod) or pod["metadata"].get("deletionTimestamp")
+    }
+    replicas = []
+    for uid, pod in pods.items():
+        state = sightings.state_of(pod, uid in merged.admitted)
+        seen = sightings.look(memory.sightings.get(uid), pod, state, now)
+        memory.sightings[uid] = seen
+        _predict(world, seen, pod, assessment)
+        in_flight = merged.in_flight.get(uid, 0)
+        replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
+    for uid in memory.sightings.keys() - pods.keys():
+        del memory.sightings[uid]
+    free = world.free_gpus(assessment.gpu.product_label, assessment.gpu.resource_name)
+    predicted = _next_prediction(world, assessment, free, spec.gpu.tensor_parallel)
+    deployment = world.deployments.get(key)
+    return Seen(
+        observed=observation.Observation(
+            replicas=tuple(sorted(replicas, key=lambda r: (r.created_s, r.name))),
+            signal=merged.signal,
+            live_count=ownership.live_replicas(deployment) if deployment else 0,
+            written_count=written_count(deployment, memory),
+            rollout_in_progress=rollout_in_progress(deployment),
+            wake=_wakes(world.modelserves[key], memory),
+            awake_until_s=_awake_until_s(world.modelserves[key], now),
+            fence_retry_s=_fence_retry_s(memory, now),
+        ),
+        parameters=_parameters(spec, assessment, memory, predicted, free, now),
+        predicted=predicted,
+        pods=pods,
+        gateways=gateways,
+        most_free_gpus=max(free.values(), default=0),
+        pool_nodes=sum(1 for _ in world.nodes_with(assessment.gpu.product_label)),
+    )
+
+
+def written_count(deployment: ports.Object | None, memory: Memory) -> int | None:
+    """The last count we wrote. As long as the field is ours, that is the live one.
+
+    So a crash between the write and the status leaves no doubt. A field somebody took right after
+    creation was 0 when it was ours.
+    """
+    if deployment is None:
+        return None
+    if ownership.replicas_owner(deployment) is not ownership.Owner.FOREIGN:
+        return ownership.live_replicas(deployment)
+    return memory.written_count if memory.written_count is not None else 0
+
+
+def rollout_in_progress(deployment: ports.Object | None) -> bool:
+    """Whether pods of an older template are still there, or the controller has not looked yet."""
+    if deployment is None:
+        return False
+    status = deployment.get("status", {})
+    updated, total = status.get("updatedReplicas", 0), status.get("replicas", 0)
+    return bool(updated < total)
+
+
+def _replica(
+    metrics: ports.MetricSource,
+    uid: Uid,
+    pod: ports.Object,
+    state: ReplicaState,
+    seen: sightings.Sighting,
+    in_flight: int,
+    now: Now,
+) -> observation.Replica:
+    sample = metrics.sample(uid)
+    if sample is not None and now.real_s - sample.at_real_s > wire.SCRAPE_STALE_REAL_S:
+        sample = None
+    starting = state is ReplicaState.STARTING
+    return observation.Replica(
+        uid=uid,
+        name=pod["metadata"]["name"],
+        state=state,
+        created_s=seen.created_s,
+        node=pod["spec"].get("nodeName") or "",
+        started_s=seen.started_s,
+        ready_since_s=seen.ready_since_s,
+        expected_ready_s=sightings.expected_ready_s(pod, seen, now) if starting else None,
+        predicted_s=seen.predicted.total_s if seen.predicted else None,
+        unschedulable_since_s=seen.unschedulable_since_s,
+        in_flight=in_flight,
+        waiting=sample.waiting if sample else None,
+        running=sample.running if sample else None,
+        deletion_cost=_deletion_cost(pod),
+    )
+
+
+def _deletion_cost(pod: ports.Object) -> int | None:
+    text = (pod["metadata"].get("annotations") or {}).get(names.POD_DELETION_COST)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        return None
+
+
+def _predict(
+    world: World, seen: sightings.Sighting, pod: ports.Object, assessment: prediction.Assessment
+) -> None:
+    """Once, when the pod is first seen on its node: what is cached then is what counts."""
+    node = world.nodes.get(pod["spec"].get("nodeName") or "")
+    if seen.predicted is None and node is not None:
+        seen.predicted = _on_node(node, assessment)
+
+
+def _on_node(node: ports.Object, assessment: prediction.Assessment) -> coldstart.ColdStart:
+    annotations = node["metadata"].get("annotations") or {}
+    return assessment.cold_start(annotations, has_image(node, assessment.launch.image))
+
+
+def has_image(node: ports.Object, image: str) -> bool:
+    """Whether the kubelet lists the image; it may write its registry out."""
+    names_ = (
+        name
+        for entry in node.get("status", {}).get("images") or ()
+        for name in entry.get("names") or ()
+    )
+    wanted = {image, f"docker.io/{image}", f"docker.io/library/{image}"}
+    return any(name in wanted for name in names_)
+
+
+def _next_prediction(
+    world: World, assessment: prediction.Assessment, free: Mapping[str, int], gpus: int
+) -> coldstart.ColdStart:
+    """On the node the scheduler most likely takes: room first, then the image, then most room."""
+    nodes = [
+        (
+            free.get(name, 0) < gpus,
+            not has_image(node, assessment.launch.image),
+            -free.get(name, 0),
+            name,
+        )
+        for name, node in world.nodes_with(assessment.gpu.product_label)
+    ]
+    if not nodes:
+        return assessment.cold_start()
+    return _on_node(world.nodes[min(nodes)[3]], assessment)
+
+
+def _parameters(
+    spec: specs.ModelServeSpec,
+    assessment: prediction.Assessment,
+    memory: Memory,
+    predicted: coldstart.ColdStart,
+    free: Mapping[str, int],
+    now: Now,
+) -> observation.Parameters:
+    measured = memory.measured()
+    room = sum(gpus // spec.gpu.tensor_parallel for gpus in free.values())
+    return observation.Parameters.of(
+        spec,
+        slots=assessment.slots,
+        cold_start_s=measured.total_seconds if measured else predicted.total_s,
+        service_s=assessment.service_s,
+        gpus=observation.GpuRoom(replicas=room),
+        time_scale=now.scale,
+        predicted_s=predicted.total_s,
+    )
+
+
+def _wakes(modelserve: ports.Object, memory: Memory) -> bool:
+    value = (modelserve["metadata"].get("annotations") or {}).get(names.WAKE)
+    return value is not None and value != memory.wake_seen
+
+
+def _awake_until_s(modelserve: ports.Object, now: Now) -> float | None:
+    annotations = modelserve["metadata"].get("annotations") or {}
+    wall_s = sightings.parse_time(annotations.get(names.AWAKE_UNTIL))
+    if wall_s is None or wall_s <= now.wall_s:
+        return None
+    return now.emulated_s + (wall_s - now.wall_s) * now.scale
+
+
+def _fence_retry_s(memory: Memory, now: Now) -> float | None:
+    retry_real_s = memory.settle.retry_real_s
+    if retry_real_s is None or retry_real_s <= now.real_s:
+        return None
+    return now.emulated_s + (retry_real_s - now.real_s) * now.scale

@@ -1,0 +1,189 @@
+"""What has been seen of each pod, and since when: emulated seconds on our own monotonic clock.
+
+Kubernetes' stamps are whole seconds of somebody else's wall clock. So an instant is the moment we
+saw the change; only of what was there before we were do stamps tell the age.
+"""
+
+import datetime
+import json
+from dataclasses import dataclass
+
+from modelserve import ports
+from modelserve.api import names, wire
+from modelserve.decide import coldstart
+from modelserve.decide.observation import ReplicaState
+
+# A stamp this much older than now tells of something that happened before we looked.
+TRUSTED_AGE_REAL_S = 3.0
+
+_BROKEN = {
+    "CrashLoopBackOff",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "ErrImageNeverPull",
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "RunContainerError",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """One instant on all clocks: emulated monotonic, real monotonic, Unix; and the time scale."""
+
+    emulated_s: float
+    real_s: float
+    wall_s: float
+    scale: float
+
+    def at(self, wall_s: float) -> float:
+        """A Unix instant on the emulated clock; never later than now."""
+        return self.emulated_s - max(0.0, self.wall_s - wall_s) * self.scale
+
+    def wall_at(self, emulated_s: float) -> float:
+        """An emulated instant as Unix seconds."""
+        return self.wall_s + (emulated_s - self.emulated_s) / self.scale
+
+
+@dataclass(slots=True)
+class Sighting:
+    """One pod's life so far."""
+
+    created_s: float
+    started_s: float | None = None
+    ready_since_s: float | None = None
+    unschedulable_since_s: float | None = None
+    terminating_since_s: float | None = None
+    restored: bool = False  # it was there, and ready, before we looked
+    measured: bool = False  # its cold start has been taken down
+    drain_told: bool = False
+    predicted: coldstart.ColdStart | None = None
+
+
+def state_of(pod: ports.Object, admitted: bool) -> ReplicaState:
+    """Where the pod is in its life; ``admitted``: a gateway's probe found it ready."""
+    status = pod.get("status", {})
+    if pod["metadata"].get("deletionTimestamp"):
+        return ReplicaState.TERMINATING
+    if is_broken(pod):
+        return ReplicaState.STUCK
+    if condition(pod, "Ready").get("status") == "True":
+        return ReplicaState.READY
+    if admitted:
+        return ReplicaState.ADMITTED
+    if pod["spec"].get("nodeName"):
+        return ReplicaState.STARTING
+    scheduled = condition(pod, "PodScheduled")
+    if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
+        return ReplicaState.UNSCHEDULABLE
+    return ReplicaState.STUCK if status.get("phase") == "Failed" else ReplicaState.PENDING
+
+
+def is_broken(pod: ports.Object) -> bool:
+    """Whether a container crash-loops or cannot be started at all."""
+    statuses = pod.get("status", {}).get("containerStatuses") or ()
+    waiting = (s.get("state", {}).get("waiting", {}).get("reason", "") for s in statuses)
+    return any(reason in _BROKEN for reason in waiting)
+
+
+def is_finished(pod: ports.Object) -> bool:
+    """Whether it is over: evicted or failed pods, which the ReplicaSet has replaced."""
+    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
+
+
+def condition(pod: ports.Object, kind: str) -> ports.Object:
+    """The pod's condition of that type; empty if it has none."""
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return next((c for c in conditions if c.get("type") == kind), {})
+
+
+def phase_stamps(pod: ports.Object) -> wire.PhaseStamps | None:
+    """The emulator's stamps of the pod's cold start; None where there are none."""
+    text = (pod["metadata"].get("annotations") or {}).get(names.PHASES)
+    if not text:
+        return None
+    try:
+        return wire.PhaseStamps.parse(json.loads(text))
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def parse_time(text: str | None) -> float | None:
+    """An RFC 3339 stamp as Unix seconds; None if it is none."""
+    if not text:
+        return None
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def look(known: Sighting | None, pod: ports.Object, state: ReplicaState, now: Now) -> Sighting:
+    """Take in how the pod is now."""
+    first = known is None
+    seen = known or Sighting(_since(pod["metadata"].get("creationTimestamp"), now))
+    if seen.started_s is None and pod["spec"].get("nodeName"):
+        seen.started_s = _bound_s(pod, now)
+    if state is ReplicaState.UNSCHEDULABLE:
+        if seen.unschedulable_since_s is None:
+            stamp = condition(pod, "PodScheduled").get("lastTransitionTime")
+            seen.unschedulable_since_s = _since(stamp, now)
+    else:
+        seen.unschedulable_since_s = None
+    if state is ReplicaState.READY or state is ReplicaState.ADMITTED:
+        if seen.ready_since_s is None:
+            stamp = condition(pod, "Ready").get("lastTransitionTime")
+            seen.ready_since_s = (
+                _since(stamp, now) if state is ReplicaState.READY else now.emulated_s
+            )
+            seen.restored = first
+    elif state is not ReplicaState.TERMINATING and seen.ready_since_s is not None:
+        # It served and does no more: its container starts again.
+        seen.ready_since_s, seen.started_s = None, now.emulated_s
+    if state is ReplicaState.TERMINATING and seen.terminating_since_s is None:
+        seen.terminating_since_s = now.emulated_s
+    return seen
+
+
+def expected_ready_s(pod: ports.Object, seen: Sighting, now: Now) -> float | None:
+    """When a starting pod should be ready, from the phase it is in; None without stamps."""
+    stamps, predicted = phase_stamps(pod), seen.predicted
+    if stamps is None or predicted is None or not stamps.stamps:
+        return None
+    current = stamps.stamps[-1]
+    later = _later_s(predicted, current.phase)
+    if current.end_ms:
+        return now.at(current.end_ms / 1000) + later
+    planned_s = current.planned_ms / 1000 or _planned_s(predicted, current.phase)
+    return max(now.emulated_s, now.at(current.start_ms / 1000) + planned_s) + later
+
+
+def _planned_s(predicted: coldstart.ColdStart, phase: wire.Phase) -> float:
+    return {
+        wire.Phase.SCHEDULING: predicted.scheduling_s,
+        wire.Phase.PROVISIONING: predicted.provisioning_s,
+        wire.Phase.IMAGE_PULL: predicted.image_pull_s,
+        wire.Phase.WEIGHT_LOAD: predicted.weight_load_s,
+        wire.Phase.WARM_UP: predicted.warm_up_s,
+        wire.Phase.PROBE: predicted.probe_s,
+        wire.Phase.STARTED: 0.0,
+    }[phase]
+
+
+def _later_s(predicted: coldstart.ColdStart, phase: wire.Phase) -> float:
+    order = list(wire.Phase)
+    return sum(_planned_s(predicted, later) for later in order[order.index(phase) + 1 :])
+
+
+def _bound_s(pod: ports.Object, now: Now) -> float:
+    stamps = phase_stamps(pod)
+    if stamps is not None and stamps.stamps:
+        return now.at(stamps.stamps[0].start_ms / 1000)
+    return _since(condition(pod, "PodScheduled").get("lastTransitionTime"), now)
+
+
+def _since(stamp: str | None, now: Now) -> float:
+    wall_s = parse_time(stamp)
+    if wall_s is None or now.wall_s - wall_s < TRUSTED_AGE_REAL_S:
+        return now.emulated_s
+    return now.at(wall_s)

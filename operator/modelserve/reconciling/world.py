@@ -1,0 +1,258 @@
+"""What the operator knows of the cluster: plain objects by key, never older than its own writes."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NewType
+
+from modelserve import ports
+from modelserve.api import names
+from modelserve.render import labels
+
+Uid = NewType("Uid", str)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A ModelServe."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def key_of(body: ports.Object) -> Key:
+    """The key of a namespaced object by its own name."""
+    return Key(body["metadata"]["namespace"], body["metadata"]["name"])
+
+
+def resource_version(body: ports.Object) -> int:
+    """The resource version as a number: the API promises that they are comparable (1.35)."""
+    text = body["metadata"].get("resourceVersion", "0")
+    return int(text) if text.isdigit() else 0
+
+
+@dataclass(frozen=True, slots=True)
+class GpuClaim:
+    """The GPUs a pod asks for, as the scheduler counts them; ``node`` is empty while unbound."""
+
+    node: str
+    resource: str
+    gpus: int
+
+
+class World:
+    """ModelServes, their Deployments and pods, nodes, and the GPU requests of everybody's pods."""
+
+    def __init__(self) -> None:
+        self.modelserves: dict[Key, ports.Object] = {}
+        self.deployments: dict[Key, ports.Object] = {}
+        self.pods: dict[Key, dict[Uid, ports.Object]] = {}
+        self.nodes: dict[str, ports.Object] = {}
+        self.claims: dict[Uid, GpuClaim] = {}
+        self.claims_version = 0  # changes whenever a claim does
+        self._deleted: dict[str, None] = {}
+
+    def put_modelserve(self, body: ports.Object) -> bool:
+        """Remember it unless what is known is as new. Returns whether anything changed."""
+        return self._put(self.modelserves, key_of(body), body)
+
+    def put_deployment(self, body: ports.Object) -> bool:
+        """Remember a Deployment under the ModelServe its labels name."""
+        key = owner_key(body)
+        return key is not None and self._put(self.deployments, key, body)
+
+    def put_node(self, body: ports.Object) -> bool:
+        """Remember a node; True only if something other than its heartbeat changed."""
+        name = body["metadata"]["name"]
+        known = self.nodes.get(name)
+        if not self._put(self.nodes, name, body):
+            return False
+        return known is None or _node_essence(known) != _node_essence(body)
+
+    def put_pod(self, body: ports.Object) -> Key | None:
+        """Remember a pod. Returns the ModelServe it belongs to if something of it changed."""
+        uid = Uid(body["metadata"]["uid"])
+        if uid in self._deleted:
+            return None
+        self._claim(uid, body)
+        key = owner_key(body)
+        if key is None:
+            return None
+        return key if self._put(self.pods.setdefault(key, {}), uid, body) else None
+
+    def drop_modelserve(self, body: ports.Object) -> Key:
+        """It is gone; its children follow by garbage collection."""
+        key = key_of(body)
+        known = self.modelserves.get(key)
+        if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
+            del self.modelserves[key]
+        return key
+
+    def drop_deployment(self, body: ports.Object) -> Key | None:
+        """It is gone; one of the same name that came since stays."""
+        key = owner_key(body)
+        known = self.deployments.get(key) if key else None
+        if key and known and known["metadata"]["uid"] == body["metadata"]["uid"]:
+            del self.deployments[key]
+        return key
+
+    def drop_pod(self, body: ports.Object) -> Key | None:
+        """It is gone."""
+        uid = Uid(body["metadata"]["uid"])
+        self._remember_deleted(uid)
+        if self.claims.pop(uid, None) is not None:
+            self.claims_version += 1
+        key = owner_key(body)
+        if key is not None and key in self.pods:
+            self.pods[key].pop(uid, None)
+            if not self.pods[key]:
+                del self.pods[key]
+        return key
+
+    def drop_node(self, body: ports.Object) -> None:
+        """It is gone."""
+        self.nodes.pop(body["metadata"]["name"], None)
+
+    def note_scale(self, key: Key, scale: ports.Object) -> None:
+        """Take what the answer to our write of ``/scale`` says over into the Deployment."""
+        known = self.deployments.get(key)
+        if known is None or known["metadata"]["uid"] != scale["metadata"]["uid"]:
+            return
+        count = int(scale["spec"].get("replicas", 0))
+        metadata = {
+            **known["metadata"],
+            "resourceVersion": scale["metadata"]["resourceVersion"],
+            "managedFields": _owned_by_scaler(known, count),
+        }
+        spec = {**known["spec"], "replicas": count}
+        self.deployments[key] = {**known, "metadata": metadata, "spec": spec}
+
+    def bodies(self, resource: ports.Resource) -> list[ports.Object]:
+        """Everything known of one kind: ModelServes, their Deployments or their pods."""
+        if resource is ports.MODELSERVES:
+            return list(self.modelserves.values())
+        if resource is ports.DEPLOYMENTS:
+            return list(self.deployments.values())
+        return [pod for pods in self.pods.values() for pod in pods.values()]
+
+    def pods_of(self, key: Key) -> Mapping[Uid, ports.Object]:
+        """The ModelServe's pods, terminating ones included."""
+        return self.pods.get(key, {})
+
+    def free_gpus(self, gpu_product: str, resource: str) -> dict[str, int]:
+        """Unclaimed GPUs by ready and schedulable node with that product label."""
+        claimed: dict[str, int] = {}
+        for claim in self.claims.values():
+            if claim.node and claim.resource == resource:
+                claimed[claim.node] = claimed.get(claim.node, 0) + claim.gpus
+        return {
+            name: max(0, gpus_of(node, resource) - claimed.get(name, 0))
+            for name, node in self.nodes_with(gpu_product)
+            if is_ready(node)
+        }
+
+    def nodes_with(self, gpu_product: str) -> Iterator[tuple[str, ports.Object]]:
+        """Nodes by the GPU product label."""
+        for name, node in self.nodes.items():
+            if (node["metadata"].get("labels") or {}).get(names.LABEL_GPU_PRODUCT) == gpu_product:
+                yield name, node
+
+    def _claim(self, uid: Uid, body: ports.Object) -> None:
+        claim = gpu_claim(body)
+        if claim == self.claims.get(uid):
+            return
+        self.claims_version += 1
+        if claim is None:
+            del self.claims[uid]
+        else:
+            self.claims[uid] = claim
+
+    def _remember_deleted(self, uid: Uid) -> None:
+        """Late news of a deleted pod must not bring it back."""
+        self._deleted[uid] = None
+        if len(self._deleted) > 4096:
+            del self._deleted[next(iter(self._deleted))]
+
+    @staticmethod
+    def _put(table: dict[Any, ports.Object], key: Any, body: ports.Object) -> bool:
+        known = table.get(key)
+        if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
+            if resource_version(body) <= resource_version(known):
+                return False
+        elif known is not None and resource_version(body) < resource_version(known):
+            return False
+        table[key] = body
+        return True
+
+
+def gpu_claim(pod: ports.Object) -> GpuClaim | None:
+    """What a pod takes of some ``*/gpu`` resource; None if nothing, or if it has finished."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return None
+    totals: dict[str, int] = {}
+    for container in pod["spec"].get("containers", ()):
+        resources = container.get("resources") or {}
+        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        for resource, amount in wanted.items():
+            if resource.endswith("/gpu"):
+                totals[resource] = totals.get(resource, 0) + int(amount)
+    for resource, gpus in totals.items():
+        return GpuClaim(pod["spec"].get("nodeName") or "", resource, gpus)
+    return None
+
+
+def gpus_of(node: ports.Object, resource: str) -> int:
+    """Allocatable GPUs of a node."""
+    return int((node.get("status", {}).get("allocatable") or {}).get(resource, 0))
+
+
+def is_ready(node: ports.Object) -> bool:
+    """Whether a node takes new pods: Ready and not cordoned."""
+    if node.get("spec", {}).get("unschedulable"):
+        return False
+    conditions = node.get("status", {}).get("conditions") or ()
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+def _node_essence(node: ports.Object) -> tuple[Any, ...]:
+    metadata, status = node["metadata"], node.get("status", {})
+    images = {name for image in status.get("images") or () for name in image.get("names") or ()}
+    return (
+        metadata.get("labels"),
+        metadata.get("annotations"),
+        is_ready(node),
+        status.get("allocatable"),
+        images,
+    )
+
+
+def owner_key(body: ports.Object) -> Key | None:
+    """The ModelServe a child's labels name."""
+    name = labels.owner(body)
+    return Key(body["metadata"]["namespace"], name) if name else None
+
+
+def _owned_by_scaler(deployment: ports.Object, count: int) -> list[ports.Object]:
+    """The managedFields after a write of ours to ``/scale``, as far as ``replicas`` goes.
+
+    Who had set the same count goes on owning it with us, by force or not; but not a count of 0,
+    which a Scale leaves out.
+    """
+    shared = count != 0 and deployment["spec"].get("replicas") == count
+    kept = []
+    for entry in deployment["metadata"].get("managedFields", ()):
+        spec = entry.get("fieldsV1", {}).get("f:spec", {})
+        theirs = "f:replicas" in spec and entry.get("subresource") != "status"
+        if theirs and not (shared and entry.get("manager") != names.SCALER):
+            rest = {name: fields for name, fields in spec.items() if name != "f:replicas"}
+            entry = {**entry, "fieldsV1": {**entry["fieldsV1"], "f:spec": rest}}
+        kept.append(entry)
+    scaler = {
+        "manager": names.SCALER,
+        "operation": "Apply",
+        "subresource": "scale",
+        "fieldsV1": {"f:spec": {"f:replicas": {}}},
+    }
+    return [*kept, scaler]

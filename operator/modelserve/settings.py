@@ -1,0 +1,27 @@
+"""What the operator is started with."""
+
+import os
+import socket
+from dataclasses import dataclass, field
+
+from modelserve.api import names
+
+
+def default_identity() -> str:
+    """Host and process: who holds the Lease, for people who look at it."""
+    return f"{socket.gethostname()}_{os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The operator's settings. ``time_scale``: emulated seconds per real one; others are real."""
+
+    token: str  # what it presents at the gateways' internal ports
+    kubeconfig: str | None = None
+    namespace: str = names.SYSTEM_NAMESPACE
+    time_scale: float = 1.0
+    metrics_listen: tuple[str, int] = ("0.0.0.0", 8082)
+    workers: int = 8
+    identity: str = field(default_factory=default_identity)
+    resync_real_s: float = 300.0
+    lease_real_s: float = 15.0

@@ -1,0 +1,140 @@
+"""Conditions, counts and what is worth a write."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from modelserve.api import spec as specs
+from modelserve.api import status as statuses
+from modelserve.api.status import ConditionType
+from modelserve.decide import coldstart, demand, observation, record, report
+from modelserve.decide.observation import ReplicaState
+from modelserve.decide.record import Reason
+
+SPEC = specs.ModelServeSpec.model_validate(
+    {"model": {"name": "meta-llama/Llama-3.1-8B-Instruct"}, "gpu": {"product": "h100"}}
+)
+COLD_START = coldstart.ColdStart(0.05, 0, 77, 15, 39, 0.02)
+
+
+def replica(uid: str, state: ReplicaState, **more: Any) -> observation.Replica:
+    return observation.Replica(uid, uid, state, 0.0, node=more.pop("node", "dgx-0"), **more)
+
+
+def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) -> report.Facts:
+    decision = record.Decision(1, 1, Reason.STEADY_LOAD, "all is well")
+    changes = {k: more.pop(k) for k in list(more) if k in decision.__dataclass_fields__}
+    count = len(replicas) if live is None else live
+    seen = observation.Observation(replicas, observation.GatewaySignal(1), count)
+    parameters = observation.Parameters(slots=16, cold_start_s=130, service_s=2)
+    found = report.Facts(
+        spec=SPEC,
+        generation=2,
+        seen=seen,
+        demand=demand.measure(seen, parameters, 100.0),
+        decision=dataclasses.replace(decision, **changes),
+        predicted=COLD_START,
+        pool_nodes=1,
+        gpu_title="NVIDIA H100",
+        phases={},
+        now_s=100.0,
+        now_wall_s=1.7e9,
+        scale=10.0,
+    )
+    return dataclasses.replace(found, **more)
+
+
+def condition(kind: ConditionType, found: report.Facts, ignored: int | None = 1) -> Any:
+    return next(c for c in report.conditions(found, ignored, []) if c.type == kind)
+
+
+def test_replicas_are_counted_by_what_they_are() -> None:
+    states = [ReplicaState.READY, ReplicaState.STARTING, ReplicaState.TERMINATING]
+    found = facts(*(replica(s, s) for s in states), live=3)
+    counts = report.counts(found)
+    assert (counts["replicas"], counts["ready_replicas"]) == (2, 1)
+    assert (counts["starting_replicas"], counts["draining_replicas"]) == (2, 1)
+    assert counts["gpu"].in_use == 3
+
+
+def test_the_wait_is_told_with_phase_node_and_time_left() -> None:
+    starting = replica("p", ReplicaState.STARTING, expected_ready_s=141.0)
+    found = facts(starting, phases={"p": "ImagePull"})
+    assert report.waiting_for(found) == "image pull on dgx-0, 41 s left"
+
+
+def test_a_pod_without_a_place_waits_for_gpus() -> None:
+    found = facts(replica("p", ReplicaState.UNSCHEDULABLE, node=""))
+    assert report.waiting_for(found) == "1 free NVIDIA H100 on one node"
+
+
+def test_nothing_waits_when_all_are_ready() -> None:
+    assert report.waiting_for(facts(replica("p", ReplicaState.READY))) is None
+
+
+def test_emulated_instants_are_told_in_wall_time() -> None:
+    counts = report.counts(facts(next_ready_at_s=200.0))
+    assert counts["next_ready_at"] == report.stamp(1.7e9 + 10)
+
+
+@pytest.mark.parametrize("live", [0, 1, 3])
+def test_ready_does_not_flip_with_the_count(live: int) -> None:
+    assert condition(ConditionType.READY, facts(live=live)).status == "True"
+
+
+def test_a_transition_time_moves_only_when_the_status_flips() -> None:
+    before = report.conditions(facts(), 1, [])
+    later = facts(now_wall_s=1.8e9, active=True)
+    after = {c.type: c for c in report.conditions(later, 1, before)}
+    assert after[ConditionType.READY].last_transition_time == report.stamp(1.7e9)
+    assert after[ConditionType.ACTIVE].last_transition_time == report.stamp(1.8e9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "reason"),
+    [
+        ({"limits": (Reason.AT_MAXIMUM,)}, ConditionType.SCALING_LIMITED, "AtMaximum"),
+        ({"limits": (Reason.INSUFFICIENT_GPU,)}, ConditionType.SCALING_LIMITED, "InsufficientGPU"),
+        ({"stuck_uids": ("p",)}, ConditionType.DEGRADED, "ReplicasStuck"),
+        ({"pool_nodes": 0}, ConditionType.DEGRADED, "NoPool"),
+        ({"conflict": True}, ConditionType.CONFLICT, "ForeignScale"),
+        ({"rolling_out": True}, ConditionType.RECONCILING, "RollingOut"),
+        ({"name_taken": "taken"}, ConditionType.STALLED, "NameTaken"),
+    ],
+)
+def test_what_is_amiss_is_a_condition_with_its_reason(
+    changes: dict[str, Any], kind: ConditionType, reason: str
+) -> None:
+    found = condition(kind, facts(**changes))
+    assert (found.status, found.reason) == ("True", reason)
+
+
+def test_stabilizing_is_no_limit_of_scaling() -> None:
+    found = facts(limits=(Reason.STABILIZING_DOWN, Reason.COOLDOWN))
+    assert condition(ConditionType.SCALING_LIMITED, found).status == "False"
+
+
+def test_reconciling_and_stalled_are_there_only_while_they_apply() -> None:
+    kinds = {c.type for c in report.conditions(facts(), 1, [])}
+    assert not kinds & {ConditionType.RECONCILING, ConditionType.STALLED}
+
+
+def test_numbers_that_move_all_the_time_are_not_of_the_essence() -> None:
+    one = statuses.ModelServeStatus(
+        demand=statuses.DemandStatus(total=3), waiting_for="image pull on dgx-0, 41 s left"
+    )
+    two = statuses.ModelServeStatus(
+        demand=statuses.DemandStatus(total=5), waiting_for="image pull on dgx-0, 12 s left"
+    )
+    none = statuses.ModelServeStatus(
+        demand=statuses.DemandStatus(total=0), waiting_for="image pull on dgx-0, 12 s left"
+    )
+    assert report.essence(one) == report.essence(two)
+    assert report.essence(one) != report.essence(none)
+
+
+@pytest.mark.parametrize("field", ["ready_replicas", "desired_replicas", "observed_generation"])
+def test_counts_are_of_the_essence(field: str) -> None:
+    status = statuses.ModelServeStatus()
+    assert report.essence(status) != report.essence(status.model_copy(update={field: 7}))

@@ -1,0 +1,136 @@
+"""What the operator knows: never older than its own writes; GPUs as the scheduler counts them."""
+
+from typing import Any
+
+import pytest
+
+from modelserve.api import names
+from modelserve.reconciling import world
+from modelserve.reconciling.world import Key, World
+from modelserve.render import labels, ownership
+
+KEY = Key("default", "llama")
+
+
+def deployment(version: int, replicas: int = 0, uid: str = "d1") -> dict[str, Any]:
+    metadata = {
+        "name": "llama",
+        "namespace": "default",
+        "uid": uid,
+        "resourceVersion": str(version),
+        "labels": labels.of_children("llama"),
+        "managedFields": [
+            {"manager": "kubectl", "fieldsV1": {"f:spec": {"f:replicas": {}, "f:paused": {}}}}
+        ],
+    }
+    return {"metadata": metadata, "spec": {"replicas": replicas}}
+
+
+def scale(version: int, replicas: int, uid: str = "d1") -> dict[str, Any]:
+    return {
+        "metadata": {"uid": uid, "resourceVersion": str(version)},
+        "spec": {"replicas": replicas},
+    }
+
+
+def pod(uid: str, node: str = "", gpus: int = 1, phase: str = "Running") -> dict[str, Any]:
+    resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
+    return {
+        "metadata": {
+            "name": uid,
+            "namespace": "default",
+            "uid": uid,
+            "resourceVersion": "1",
+            "labels": labels.of_children("llama"),
+        },
+        "spec": {"nodeName": node, "containers": [{"resources": resources}]},
+        "status": {"phase": phase},
+    }
+
+
+def node(name: str, gpus: int = 8, ready: bool = True, version: int = 1) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": name,
+            "uid": name,
+            "resourceVersion": str(version),
+            "labels": {names.LABEL_GPU_PRODUCT: "H100"},
+        },
+        "status": {
+            "allocatable": {"nvidia.com/gpu": str(gpus)},
+            "conditions": [
+                {"type": "Ready", "status": str(ready), "lastHeartbeatTime": str(version)}
+            ],
+        },
+    }
+
+
+def test_older_news_of_an_object_is_left_aside() -> None:
+    known = World()
+    assert known.put_deployment(deployment(5))
+    assert not known.put_deployment(deployment(4, replicas=9))
+    assert not known.put_deployment(deployment(5))
+    assert known.deployments[KEY]["spec"]["replicas"] == 0
+
+
+def test_our_own_write_is_known_before_the_watch_tells_of_it() -> None:
+    known = World()
+    known.put_deployment(deployment(5))
+    known.note_scale(KEY, scale(7, 3))
+    assert not known.put_deployment(deployment(6, replicas=0))
+    live = known.deployments[KEY]
+    assert ownership.live_replicas(live) == 3
+    assert ownership.replicas_owner(live) is ownership.Owner.SCALER
+
+
+def test_the_scale_of_a_deployment_that_was_replaced_is_left_aside() -> None:
+    known = World()
+    known.put_deployment(deployment(9, uid="d2"))
+    known.note_scale(KEY, scale(7, 3, uid="d1"))
+    assert ownership.live_replicas(known.deployments[KEY]) == 0
+
+
+def test_late_news_of_a_deleted_pod_does_not_bring_it_back() -> None:
+    known = World()
+    known.put_pod(pod("p"))
+    known.drop_pod(pod("p"))
+    assert known.put_pod(pod("p")) is None
+    assert not known.pods_of(KEY)
+    assert not known.claims
+
+
+def test_the_end_of_an_old_deployment_leaves_its_successor() -> None:
+    known = World()
+    known.put_deployment(deployment(9, uid="d2"))
+    known.drop_deployment(deployment(8, uid="d1"))
+    assert KEY in known.deployments
+
+
+def test_free_gpus_are_what_no_bound_pod_has_claimed_on_ready_nodes() -> None:
+    known = World()
+    for each in (node("a"), node("b", ready=False), node("c", gpus=2)):
+        known.put_node(each)
+    known.put_pod(pod("p1", "a", gpus=4))
+    known.put_pod(pod("p2", "a", gpus=2, phase="Succeeded"))
+    known.put_pod(pod("p3", "", gpus=1))
+    assert known.free_gpus("H100", "nvidia.com/gpu") == {"a": 4, "c": 2}
+
+
+def test_a_nodes_heartbeat_is_no_news() -> None:
+    known = World()
+    assert known.put_node(node("a"))
+    assert not known.put_node(node("a", version=2))
+    assert known.put_node(node("a", ready=False, version=3))
+
+
+@pytest.mark.parametrize(
+    ("requests", "limits", "gpus"),
+    [({}, {"nvidia.com/gpu": "2"}, 2), ({"nvidia.com/gpu": "1"}, {}, 1), ({"cpu": "1"}, {}, None)],
+    ids=["limits", "requests", "none"],
+)
+def test_a_claim_is_read_from_limits_or_requests(
+    requests: dict[str, str], limits: dict[str, str], gpus: int | None
+) -> None:
+    resources = {"requests": requests, "limits": limits}
+    claim = world.gpu_claim({"spec": {"containers": [{"resources": resources}]}})
+    assert (claim.gpus if claim else None) == gpus

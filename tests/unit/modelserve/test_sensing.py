@@ -1,0 +1,74 @@
+"""What is noticed outside the API server."""
+
+from typing import Any
+
+from modelserve import sensing
+from modelserve.api import names, wire
+from modelserve.reconciling.world import Key, World
+
+MODEL = wire.ModelDemand("default", "llama")
+KEY = Key("default", "llama")
+
+
+def snapshot(*models: wire.ModelDemand) -> wire.DemandSnapshot:
+    return wire.DemandSnapshot("g", "e", 1, models)
+
+
+def changes(now: wire.DemandSnapshot, before: wire.DemandSnapshot) -> list[sensing.Change]:
+    return list(sensing.changes(now, before))
+
+
+def test_the_first_held_request_is_urgent() -> None:
+    held = wire.ModelDemand("default", "llama", held=1, arrivals=1)
+    assert changes(snapshot(held), snapshot(MODEL)) == [sensing.Change(KEY, 0.0)]
+
+
+def test_more_of_the_same_may_wait_a_little() -> None:
+    one = wire.ModelDemand("default", "llama", held=1)
+    two = wire.ModelDemand("default", "llama", held=2)
+    assert changes(snapshot(two), snapshot(one)) == [sensing.Change(KEY, sensing.GATHER_REAL_S)]
+
+
+def test_equal_figures_are_no_news() -> None:
+    assert not changes(snapshot(MODEL), snapshot(MODEL))
+
+
+def test_a_model_that_is_no_longer_told_of_is_looked_at() -> None:
+    assert changes(snapshot(), snapshot(MODEL)) == [sensing.Change(KEY, 0.0)]
+
+
+def pod(running: bool = True, dial: str = "127.0.0.1:5000") -> dict[str, Any]:
+    state = {"running": {}} if running else {"waiting": {"reason": "ContainerCreating"}}
+    container = {
+        "name": "engine",
+        "command": ["vllm"],
+        "args": ["serve", "meta-llama/Llama-3.1-8B"],
+    }
+    return {
+        "metadata": {"name": "p", "annotations": {names.DIAL: dial}},
+        "spec": {"nodeName": "n", "containers": [container]},
+        "status": {"podIP": "10.200.0.1", "containerStatuses": [{"state": state}]},
+    }
+
+
+def known(virtual: bool) -> World:
+    world = World()
+    labels = {names.LABEL_VIRTUAL: "true"} if virtual else {}
+    world.put_node({"metadata": {"name": "n", "uid": "n", "labels": labels}})
+    return world
+
+
+def test_a_virtual_pod_is_scraped_where_its_engine_listens() -> None:
+    target = sensing.target(known(virtual=True), pod())
+    assert target is not None
+    assert target[0] == "http://127.0.0.1:5000/metrics"
+
+
+def test_on_a_real_node_a_dial_address_counts_for_nothing() -> None:
+    target = sensing.target(known(virtual=False), pod())
+    assert target is not None
+    assert target[0] == "http://10.200.0.1:8000/metrics"
+
+
+def test_a_pod_that_does_not_run_yet_is_not_scraped() -> None:
+    assert sensing.target(known(virtual=True), pod(running=False)) is None
