@@ -8,10 +8,17 @@ from pathlib import Path
 
 import click
 
+from modelserve import errors
 from modelserve.api import names
 from servelab.node import process
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+class _BadInput(click.ClickException):
+    """One sentence, and the exit code of a wrong call."""
+
+    exit_code = 2
 
 
 def _address(context: click.Context, parameter: click.Parameter, value: str) -> tuple[str, int]:
@@ -30,7 +37,7 @@ def _scale(context: click.Context, parameter: click.Parameter, value: float) -> 
 @click.command(context_settings={"auto_envvar_prefix": "SERVELAB"})
 @click.option(
     "--kubeconfig",
-    envvar=["SERVELAB_KUBECONFIG", "KUBECONFIG"],
+    envvar="SERVELAB_KUBECONFIG",
     help="Credentials; left out: those of the pod this runs in.",
 )
 @click.option(
@@ -119,4 +126,7 @@ def emulator(
         data_dir=data_dir,
         metrics_listen=metrics_listen,
     )
-    asyncio.run(process.run(settings))
+    try:
+        asyncio.run(process.run(settings))
+    except errors.InputError as error:
+        raise _BadInput(str(error)) from error

@@ -1,0 +1,43 @@
+"""``servelab bench``: measure and report."""
+
+import datetime
+import json
+import signal
+from pathlib import Path
+
+import click
+
+from servelab.bench import figure, registry
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per bench.")
+@click.option(
+    "--samples", type=click.IntRange(min=1, max=100_000), help="Default: what the bench chooses."
+)
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write a Markdown page with machine, versions and date.",
+)
+def bench(name: str | None, as_json: bool, samples: int | None, write: Path | None) -> None:
+    """Measure one side of the system, or `all`, and print the figures beside their goals.
+
+    A bench reports; it does not fail because a goal was missed.
+    """
+    if name != registry.ALL and name not in registry.BENCHES:
+        said = "name one" if name is None else f"there is no bench {name!r}"
+        raise click.UsageError(f"{said}; there are these, and `all`:\n{registry.listing()}")
+    if write is not None and not write.absolute().parent.is_dir():
+        raise click.UsageError(f"{write.parent} is no directory: make it, or name another file")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    chosen = tuple(registry.BENCHES) if name == registry.ALL else (str(name),)
+    reports = []
+    for one in chosen:
+        report = registry.run(one, samples, lambda text: click.echo(text, err=True))
+        reports.append(report)
+        click.echo(json.dumps(report.to_json()) if as_json else figure.as_text(report))
+    if write is not None:
+        date = datetime.datetime.now(datetime.UTC).date().isoformat()
+        write.write_text(figure.as_markdown(reports, date))

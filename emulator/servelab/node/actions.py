@@ -1,0 +1,74 @@
+"""What the life of a pod asks for: writes, events, log lines, commands to its engine."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStatus:
+    """A strategic merge patch of the pod's status: our keys only. A later one replaces it."""
+
+    status: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Annotate:
+    """Annotations to set."""
+
+    annotations: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """An event of the kubelet; ``kind`` is Normal or Warning."""
+
+    kind: str
+    reason: str
+    message: str
+    field_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A line of a container's log, at Unix real seconds."""
+
+    container: str
+    at_real_s: float
+    line: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewLog:
+    """A container starts anew: its log so far is the previous one."""
+
+    container: str
+
+
+class Verb(StrEnum):
+    RESERVE = "reserve"  # bind the engine's address, which refuses connections
+    SERVE = "serve"
+    DRAIN = "drain"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command to the pod's engine. ``grace_real_s`` bounds a drain."""
+
+    verb: Verb
+    grace_real_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove the pod from the API: grace 0, only this very UID."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImagesChanged:
+    """The node has an image it did not have."""
+
+
+Action = WriteStatus | Annotate | Emit | Log | NewLog | Command | Delete | ImagesChanged

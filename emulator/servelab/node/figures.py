@@ -1,0 +1,58 @@
+"""The emulator's own metrics."""
+
+from collections.abc import Iterable, Mapping
+
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+_LATE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+
+
+class Figures:
+    """Metrics of one emulator process, in a registry of its own. Durations are real seconds."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._nodes = Gauge("servelab_nodes", "Emulated nodes.", ["pool"], registry=self._registry)
+        self._pods = Gauge(
+            "servelab_pods", "Pods on emulated nodes, by phase.", ["phase"], registry=self._registry
+        )
+        self._lease_late = Histogram(
+            "servelab_lease_lateness_seconds",
+            "How much later than due a node Lease was renewed.",
+            buckets=_LATE_BUCKETS,
+            registry=self._registry,
+        )
+        self._phase_late = Histogram(
+            "servelab_phase_delay_seconds",
+            "How much later than due a step in a pod's life was taken.",
+            buckets=_LATE_BUCKETS,
+            registry=self._registry,
+        )
+        self._exits = Counter(
+            "servelab_engine_exits", "Engines that ended by themselves.", registry=self._registry
+        )
+
+    def lease_late(self, real_s: float) -> None:
+        self._lease_late.observe(max(0.0, real_s))
+
+    def phase_late(self, real_s: float) -> None:
+        self._phase_late.observe(max(0.0, real_s))
+
+    def engine_exited(self) -> None:
+        self._exits.inc()
+
+    def count(self, nodes_by_pool: Mapping[str, int], phases: Iterable[str]) -> None:
+        """Set the gauges."""
+        self._nodes.clear()
+        for pool, nodes in nodes_by_pool.items():
+            self._nodes.labels(pool).set(nodes)
+        counts = dict.fromkeys(("Pending", "Running", "Succeeded", "Failed"), 0)
+        for phase in phases:
+            counts[phase] = counts.get(phase, 0) + 1
+        for phase, pods in counts.items():
+            self._pods.labels(phase).set(pods)
+
+    def render(self) -> bytes:
+        """The text exposition."""
+        return prometheus_client.generate_latest(self._registry)

@@ -1,0 +1,132 @@
+"""What starting a pod takes on its node: pulls, and the steps of the engine if it has one.
+
+The plan is ``modelserve.decide.coldstart``'s, the one the operator predicts with; here it gets
+its jitter, drawn from the pod's UID.
+"""
+
+import contextlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from modelserve import errors
+from modelserve.api import names, quantities, wire
+from modelserve.catalog import gpus
+from modelserve.catalog import images as catalogue
+from modelserve.decide import coldstart
+from modelserve.engines import launch as launches
+from servelab.engine import assembly, logs
+from servelab.node import images, podspec, starting
+from servelab.timing import jitter, transfers
+
+# Compressed bytes of an image that neither the pod nor the catalogue knows; our choice, about what
+# a small service with its runtime weighs.
+UNKNOWN_IMAGE_BYTES = 200_000_000
+# An engine that cannot start as written gets this far, in emulated seconds: its imports.
+REFUSAL_S = 9.0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """What the node says of itself."""
+
+    gpu: gpus.Gpu
+    rates: coldstart.NodeRates
+
+
+@dataclass(frozen=True, slots=True)
+class PodPlan:
+    """Pulls by container, and the start of the engine, if the pod has one.
+
+    ``refusal`` is what the engine's log says if it cannot start as written.
+    """
+
+    works: Mapping[str, transfers.Work]
+    engine: starting.EngineStart | None = None
+    container: podspec.Container | None = None
+    refusal: str = ""
+
+
+def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPlan:
+    """Plan the pod's start on that node."""
+    works = {spec.name: _pull(pod, spec, facts) for spec in pod.containers}
+    for spec in pod.containers:
+        if spec.init:
+            continue
+        try:
+            launch = launches.parse(spec.raw, pod.annotations, facts.gpu)
+        except errors.InputError as error:
+            return PodPlan(works, _refused(spec), spec, str(error))
+        if launch is not None:
+            refusal = _misfit(launch, facts.gpu)
+            cache = coldstart.CacheState(image_present=store.present(spec.image))
+            planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
+            engine = _engine(pod, spec, launch, planned, facts.gpu)
+            return PodPlan(works, _silent(engine) if refusal else engine, spec, refusal)
+    return PodPlan(works)
+
+
+def _misfit(launch: launches.Launch, gpu: gpus.Gpu) -> str:
+    """Why the engine finds, once its weights are loaded, that it cannot serve; empty if it can."""
+    try:
+        assembly.from_launch(launch, gpu, seed=0)
+    except errors.InputError as error:
+        return str(error)
+    return ""
+
+
+def _silent(engine: starting.EngineStart) -> starting.EngineStart:
+    """The start without the lines that tell of a readiness which never comes."""
+    *before, last = engine.steps
+    return replace(engine, steps=(*before, replace(last, lines=())))
+
+
+def _engine(
+    pod: podspec.Pod,
+    spec: podspec.Container,
+    launch: launches.Launch,
+    planned: coldstart.Plan,
+    gpu: gpus.Gpu,
+) -> starting.EngineStart:
+    said = logs.start_lines(launch, planned, gpu)
+    load_s, size = planned.weights.duration_s, planned.weights.n_bytes
+    parts = ((wire.Phase.WEIGHT_LOAD, load_s, size), (wire.Phase.WARM_UP, planned.warm_up_s, 0))
+    steps = (
+        starting.Step(
+            phase,
+            transfers.Work(planned_s * jitter.factor(pod.uid, phase), n_bytes),
+            planned_s,
+            tuple(starting.Line(line.share, line.text) for line in said if line.phase is phase),
+        )
+        for phase, planned_s, n_bytes in parts
+    )
+    return starting.EngineStart(spec.name, tuple(steps), planned.pull.duration_s)
+
+
+def _refused(spec: podspec.Container) -> starting.EngineStart:
+    work = transfers.Work(REFUSAL_S)
+    return starting.EngineStart(spec.name, (starting.Step(wire.Phase.WARM_UP, work, REFUSAL_S),))
+
+
+def _pull(pod: podspec.Pod, spec: podspec.Container, facts: NodeFacts) -> transfers.Work:
+    """The pull of one image, as if it were not there."""
+    known = catalogue.find(spec.image)
+    size = known.compressed_bytes if known else UNKNOWN_IMAGE_BYTES
+    share = known.largest_layer_share if known else catalogue.LARGEST_LAYER_SHARE
+    wanted = pod.annotations.get(names.IMAGE_SIZE)
+    if wanted and not spec.init:
+        # One that cannot be read is told in the pod's log, by the engine's own parser.
+        with contextlib.suppress(errors.QuantityError):
+            size = quantities.parse_bytes(wanted)
+    registry = coldstart.Limit(
+        coldstart.Binds.REGISTRY, facts.rates.registry_bytes_per_s, shared=True
+    )
+    network = coldstart.Limit(coldstart.Binds.NETWORK, facts.rates.network_bytes_per_s, shared=True)
+    pull = coldstart.Pull(
+        present=False,
+        download=coldstart.Transfer(size, (registry, network)),
+        unpack_bytes_per_s=facts.rates.unpack_bytes_per_s,
+        largest_layer_share=share,
+        cached_s=catalogue.pull_defaults().cached_s,
+    )
+    factor = jitter.factor(pod.uid, f"pull/{spec.name}")
+    return transfers.Work(pull.duration_s * factor, size)

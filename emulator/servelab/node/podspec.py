@@ -1,0 +1,139 @@
+"""A pod as the kubelet reads it: containers, probes, pull policies, grace."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from modelserve.ports import Object
+
+
+class ProbeKind(StrEnum):
+    STARTUP = "Startup"
+    READINESS = "Readiness"
+    LIVENESS = "Liveness"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One probe. Periods are real seconds, as a kubelet's."""
+
+    kind: ProbeKind
+    initial_delay_s: float
+    period_s: float
+    failure_threshold: int
+    success_threshold: int
+    port: int
+    path: str
+    scheme: str
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """One container; ``raw`` is its part of the pod's spec."""
+
+    name: str
+    image: str
+    pull_policy: str
+    init: bool
+    sidecar: bool
+    probes: tuple[Probe, ...]
+    raw: Mapping[str, Any]
+
+    def probe(self, kind: ProbeKind) -> Probe | None:
+        return next((probe for probe in self.probes if probe.kind is kind), None)
+
+    @property
+    def field_path(self) -> str:
+        """Where the container stands in the pod, as events name it."""
+        return f"spec.{'initContainers' if self.init else 'containers'}{{{self.name}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What the kubelet needs of a pod; ``containers`` in start order, init containers first."""
+
+    namespace: str
+    name: str
+    uid: str
+    node: str
+    generation: int
+    restart_policy: str
+    readiness_gates: tuple[str, ...]
+    containers: tuple[Container, ...]
+    raw: Object
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        found: Mapping[str, str] = self.raw["metadata"].get("annotations") or {}
+        return found
+
+
+def parse(pod: Object) -> Pod:
+    """Read a bound pod as the API server shows it (defaults filled in)."""
+    meta, spec = pod["metadata"], pod["spec"]
+    init = [_container(c, init=True) for c in spec.get("initContainers") or ()]
+    main = [_container(c, init=False) for c in spec["containers"]]
+    gates = spec.get("readinessGates") or ()
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        uid=meta["uid"],
+        node=spec.get("nodeName", ""),
+        generation=int(meta.get("generation", 1)),
+        restart_policy=spec.get("restartPolicy", "Always"),
+        readiness_gates=tuple(gate["conditionType"] for gate in gates),
+        containers=(*init, *main),
+        raw=pod,
+    )
+
+
+def _container(raw: Mapping[str, Any], *, init: bool) -> Container:
+    found = (
+        _probe(raw, kind, key)
+        for kind, key in (
+            (ProbeKind.STARTUP, "startupProbe"),
+            (ProbeKind.READINESS, "readinessProbe"),
+            (ProbeKind.LIVENESS, "livenessProbe"),
+        )
+    )
+    image = raw.get("image", "")
+    return Container(
+        name=raw["name"],
+        image=image,
+        pull_policy=raw.get("imagePullPolicy") or _default_policy(image),
+        init=init,
+        sidecar=init and raw.get("restartPolicy") == "Always",
+        probes=tuple(probe for probe in found if probe is not None),
+        raw=raw,
+    )
+
+
+def _default_policy(image: str) -> str:
+    tail = image.rpartition("/")[2]
+    latest = (":" not in tail and "@" not in tail) or tail.endswith(":latest")
+    return "Always" if latest else "IfNotPresent"
+
+
+def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | None:
+    raw = container.get(key)
+    if not raw:
+        return None
+    target = raw.get("httpGet") or raw.get("tcpSocket") or raw.get("grpc") or {}
+    return Probe(
+        kind=kind,
+        initial_delay_s=float(raw.get("initialDelaySeconds", 0)),
+        period_s=float(raw.get("periodSeconds", 10)),
+        failure_threshold=int(raw.get("failureThreshold", 3)),
+        success_threshold=int(raw.get("successThreshold", 1)),
+        port=_port(target.get("port", 0), container.get("ports") or ()),
+        path=target.get("path", "/"),
+        scheme=str(target.get("scheme", "HTTP")).lower(),
+    )
+
+
+def _port(port: int | str, ports: Sequence[Mapping[str, Any]]) -> int:
+    if isinstance(port, int) or port.isdigit():
+        return int(port)
+    named = (entry["containerPort"] for entry in ports if entry.get("name") == port)
+    return int(next(named, 0))

@@ -1,0 +1,150 @@
+"""Starts and stops everything in the emulator process: servers, workers, the node loop."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from aiohttp import web
+
+from modelserve import errors
+from modelserve.adapters import clock as clocks
+from modelserve.adapters import kube, timescale
+from servelab.node import emulator, figures, kubelet_server, registration
+
+log = logging.getLogger(__name__)
+
+SHUTDOWN_REAL_S = 1.0
+STOP_REAL_S = 8.0
+PORT_FILE = "kubelet-port"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the process was called. Listen addresses are (host, port); port 0 takes a free one."""
+
+    kubeconfig: str | None
+    namespace: str
+    time_scale: float
+    kubelet_listen: tuple[str, int]
+    kubelet_client_ca: Path
+    kubelet_cert: Path
+    kubelet_key: Path
+    workers: int
+    data_dir: Path | None
+    metrics_listen: tuple[str, int]
+
+
+async def run(settings: Settings) -> None:
+    """Serve until SIGTERM or SIGINT. Raises ModelServeError."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    serving = asyncio.create_task(_serve(settings, stop))
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    # Asked to stop while still starting: nothing will look at ``stop`` soon.
+    with contextlib.suppress(TimeoutError, asyncio.CancelledError):
+        await asyncio.wait_for(serving, STOP_REAL_S)
+
+
+async def _serve(settings: Settings, stop: asyncio.Event) -> None:
+    context = kubelet_server.server_context(
+        settings.kubelet_cert, settings.kubelet_key, settings.kubelet_client_ca
+    )
+    clock, numbers = clocks.SystemClock(settings.time_scale), figures.Figures()
+    async with contextlib.AsyncExitStack() as stack:
+        kubelet_socket = stack.enter_context(_bound_again(settings))
+        metrics_socket = stack.enter_context(_bound(settings.metrics_listen))
+        cluster = await kube.KubeCluster.connect(settings.kubeconfig)
+        await stack.enter_async_context(cluster)
+        await timescale.check(cluster, settings.namespace, settings.time_scale)
+        kubelet = registration.Kubelet(settings.kubelet_listen[0], _port(kubelet_socket))
+        started = await stack.enter_async_context(
+            emulator.running(cluster, clock, settings.workers, kubelet, numbers)
+        )
+        api = kubelet_server.KubeletServer(started.lookup, started.pods, clock.wall_s)
+        await stack.enter_async_context(_site(api.app, kubelet_socket, context))
+        metrics = _metrics_app(started, numbers)
+        await stack.enter_async_context(_site(metrics, metrics_socket, None))
+        ports = {"kubeletPort": kubelet.port, "metricsPort": _port(metrics_socket)}
+        print(json.dumps({"ready": True, **ports}), flush=True)  # noqa: T201 - tells the starter
+        await stop.wait()
+        log.info("stopping")
+
+
+def _metrics_app(started: emulator.Emulator, numbers: figures.Figures) -> web.Application:
+    async def metrics(request: web.Request) -> web.Response:
+        started.count()
+        return web.Response(body=numbers.render(), content_type="text/plain", charset="utf-8")
+
+    async def healthz(request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    app = web.Application()
+    app.router.add_get("/metrics", metrics)
+    app.router.add_get("/healthz", healthz)
+    return app
+
+
+@contextlib.asynccontextmanager
+async def _site(
+    app: web.Application, listener: socket.socket, context: ssl.SSLContext | None
+) -> AsyncIterator[None]:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_REAL_S)
+    await runner.setup()
+    try:
+        await web.SockSite(runner, listener, ssl_context=context).start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _bound_again(settings: Settings) -> socket.socket:
+    """The kubelet API's socket: on the port it had before, where that is known and free.
+
+    The nodes' status names the port; with the same one, logs work as soon as we serve again.
+    """
+    host, port = settings.kubelet_listen
+    remembered = settings.data_dir / PORT_FILE if settings.data_dir else None
+    if port == 0 and remembered is not None and remembered.exists():
+        with contextlib.suppress(errors.SetUpError, ValueError):
+            return _bound((host, int(remembered.read_text())))
+    found = _bound((host, port))
+    if remembered is not None:
+        try:
+            remembered.parent.mkdir(parents=True, exist_ok=True)
+            remembered.write_text(str(_port(found)))
+        except OSError as error:
+            found.close()
+            raise errors.SetUpError(
+                f"cannot write to the data directory {remembered.parent}: {error.strerror}"
+            ) from error
+    return found
+
+
+def _bound(address: tuple[str, int]) -> socket.socket:
+    """A bound TCP socket. Raises SetUpError if that is not possible."""
+    host, port = address
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+    except OSError as error:
+        raise errors.SetUpError(
+            f"cannot listen on {host}:{port}: {error.strerror or error}; name another address"
+        ) from error
+    return listener
+
+
+def _port(listener: socket.socket) -> int:
+    return int(listener.getsockname()[1])

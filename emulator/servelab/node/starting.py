@@ -1,0 +1,156 @@
+"""The cold start of an engine container: phases with their stamps, log lines, progress in words."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from modelserve.api import names, quantities, wire
+from servelab.timing import transfers
+
+# Progress is written at most this often, in real seconds.
+PROGRESS_REAL_S = 5.0
+TIMED = (wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A log line due at this share (0 to 1) of its step."""
+
+    share: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A timed step of the engine's start. ``work`` carries jitter, ``planned_s`` does not."""
+
+    phase: wire.Phase
+    work: transfers.Work
+    planned_s: float
+    lines: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStart:
+    """How the engine in ``container`` starts: process start, weights, and what needs the weights.
+
+    ``pull_planned_s`` is the planned image pull. All durations are emulated seconds.
+    """
+
+    container: str
+    steps: tuple[Step, ...]
+    pull_planned_s: float = 0.0
+
+
+class ColdStart:
+    """Phases so far. Times are Unix seconds, real; the scale turns emulated durations into them."""
+
+    def __init__(
+        self, start: EngineStart, scale: float, stamps: Sequence[wire.PhaseStamp] = ()
+    ) -> None:
+        self.start = start
+        self.progress_at_real_s = 0.0
+        self._scale = scale
+        self._stamps = list(stamps)
+        self._due: list[tuple[float, str]] = []
+
+    @property
+    def phase(self) -> wire.Phase | None:
+        """The phase that runs, STARTED when all are over, None before the first."""
+        return self._stamps[-1].phase if self._stamps else None
+
+    @property
+    def since_real_s(self) -> float:
+        """When the running phase began."""
+        return self._stamps[-1].start_ms / 1000
+
+    @property
+    def step(self) -> Step | None:
+        """The timed step that runs; None in other phases."""
+        done = sum(stamp.phase in TIMED for stamp in self._stamps)
+        return self.start.steps[done - 1] if self.phase in TIMED else None
+
+    @property
+    def next_step(self) -> Step | None:
+        """The timed step after the running one; None after the last."""
+        done = sum(stamp.phase in TIMED for stamp in self._stamps)
+        return self.start.steps[done] if done < len(self.start.steps) else None
+
+    def enter(self, phase: wire.Phase, at_real_s: float) -> None:
+        """End the running phase and begin this one; a timed one is the next step's."""
+        at_ms = round(at_real_s * 1000)
+        planned_s = self.start.pull_planned_s if phase is wire.Phase.IMAGE_PULL else 0.0
+        if phase in TIMED and (step := self.next_step) is not None:
+            planned_s = step.planned_s
+        if self._stamps:
+            self._stamps[-1] = replace(self._stamps[-1], end_ms=at_ms)
+        ended_ms = at_ms if phase is wire.Phase.STARTED else 0
+        self._stamps.append(wire.PhaseStamp(phase, at_ms, ended_ms, round(planned_s * 1000)))
+        self.progress_at_real_s = at_real_s + PROGRESS_REAL_S
+        self.schedule_lines()
+
+    def schedule_lines(self) -> None:
+        """Lay out the log lines of the running step."""
+        step = self.step
+        self._due = [] if step is None else self._lay_out(step, self.since_real_s)
+
+    def past_lines(self) -> list[tuple[float, str]]:
+        """The lines of the steps that are over, with their time."""
+        begun = [stamp for stamp in self._stamps if stamp.phase in TIMED]
+        over = [stamp.start_ms / 1000 for stamp in begun if stamp.end_ms]
+        steps = zip(self.start.steps, over, strict=False)
+        return [line for step, since in steps for line in self._lay_out(step, since)]
+
+    def _lay_out(self, step: Step, since_real_s: float) -> list[tuple[float, str]]:
+        length_real_s = step.work.duration_s / self._scale
+        return [(since_real_s + line.share * length_real_s, line.text) for line in step.lines]
+
+    def next_line_real_s(self) -> float:
+        """When the next log line is due; infinite if none is."""
+        return self._due[0][0] if self._due else float("inf")
+
+    def take_lines(self, now_real_s: float) -> Iterator[tuple[float, str]]:
+        """The lines due by now, each once, with their time."""
+        while self._due and self._due[0][0] <= now_real_s:
+            yield self._due.pop(0)
+
+    def annotation(self) -> dict[str, str]:
+        """``modelserve.dev/phases``."""
+        stamps = wire.PhaseStamps(self._scale, tuple(self._stamps))
+        return {names.PHASES: json.dumps(stamps.to_json(), separators=(",", ":"))}
+
+    def condition(self, progress: transfers.Progress | None) -> tuple[str, str, str]:
+        """Status, reason and message of the Starting condition."""
+        phase = self.phase or wire.Phase.IMAGE_PULL
+        if phase is wire.Phase.STARTED:
+            return "False", str(phase), self._summary()
+        return "True", str(phase), _message(phase, progress)
+
+    def _summary(self) -> str:
+        stamps = wire.PhaseStamps(self._scale, tuple(self._stamps))
+        parts = (
+            ("image pull", wire.Phase.IMAGE_PULL),
+            ("weight load", wire.Phase.WEIGHT_LOAD),
+            ("warm-up", wire.Phase.WARM_UP),
+            ("probe wait", wire.Phase.PROBE),
+        )
+        took = [(word, stamps.emulated_s(phase)) for word, phase in parts]
+        listed = ", ".join(f"{word} {seconds:.1f} s" for word, seconds in took)
+        return f"started in {sum(seconds for _, seconds in took):.1f} s: {listed}"
+
+
+def _message(phase: wire.Phase, progress: transfers.Progress | None) -> str:
+    if phase is wire.Phase.PROBE:
+        return "the engine serves; waiting for the next probe"
+    if progress is None:
+        return "waiting for the image" if phase is wire.Phase.IMAGE_PULL else "starting"
+    left = f"{progress.left_s:.0f} s left"
+    if phase is wire.Phase.WARM_UP:
+        return f"engine warm-up, {left}"
+    size, rate = progress.size_bytes, progress.bytes_per_s
+    if not size or not rate:
+        return left
+    whole, unit = quantities.format_bytes(size).split(" ")
+    done = f"{progress.done_bytes / size * float(whole):.1f}"
+    verb = "pulled" if phase is wire.Phase.IMAGE_PULL else "read"
+    return f"{done} of {whole} {unit} {verb} at {quantities.format_bytes(rate)}/s, {left}"

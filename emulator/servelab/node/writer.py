@@ -1,0 +1,134 @@
+"""Writes of one pod to the API, in order, newest status only, tried again until they succeed."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Mapping
+from typing import Any
+
+from modelserve import errors, ports
+from modelserve.adapters import backoff
+
+log = logging.getLogger(__name__)
+
+STRATEGIC_MERGE = "application/strategic-merge-patch+json"
+FIRST_PAUSE_REAL_S = 0.1
+LONGEST_PAUSE_REAL_S = 5.0
+
+
+class PodWriter:
+    """``run`` it as a task. Annotations go before the status, the deletion goes last."""
+
+    def __init__(self, cluster: ports.Cluster, pod: ports.Object, limit: asyncio.Semaphore) -> None:
+        meta = pod["metadata"]
+        self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
+        self._cluster = cluster
+        self._limit = limit
+        self._annotations: dict[str, str] = {}
+        self._status: Mapping[str, Any] | None = None
+        self._sent: Mapping[str, Any] | None = None
+        self._delete = False
+        self._work = asyncio.Event()
+        self._backoff = backoff.Backoff(random.Random(), FIRST_PAUSE_REAL_S, LONGEST_PAUSE_REAL_S)
+        self.version = ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether everything asked for is written."""
+        return not self._work.is_set()
+
+    @property
+    def sent(self) -> Mapping[str, Any] | None:
+        """The status as last written by us."""
+        return self._sent
+
+    def status(self, body: Mapping[str, Any]) -> None:
+        """Write this status; one that still waits is replaced."""
+        if self._status is not None or body != self._sent:
+            self._status = body
+            self._work.set()
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        # A new dictionary: a write under way holds the one before.
+        self._annotations = {**self._annotations, **annotations}
+        self._work.set()
+
+    def again(self) -> None:
+        """Write the last status once more: somebody else overwrote it."""
+        if self._sent is not None and self._status is None:
+            self._status = self._sent
+            self._work.set()
+
+    def delete(self) -> None:
+        """Remove the pod when all is written."""
+        self._delete = True
+        self._work.set()
+
+    async def run(self) -> None:
+        """Write until the pod is gone."""
+        while True:
+            await self._work.wait()
+            try:
+                async with self._limit:
+                    if await self._write():
+                        return
+            except errors.NotFound:
+                return
+            except errors.ClusterError as error:
+                await self._failed(error)
+                continue
+            self._backoff.reset()
+            if not (self._annotations or self._status is not None or self._delete):
+                self._work.clear()
+
+    async def _failed(self, error: errors.ClusterError) -> None:
+        """Wait before another try; what the server refuses for good is not tried again."""
+        where = f"{self._namespace}/{self._name}"
+        if isinstance(error, errors.Unavailable | errors.Conflict):
+            log.debug("writing pod %s again: %s", where, error)
+        else:
+            log.error("cannot write pod %s: %s", where, error)
+            self._annotations, self._status = {}, None
+        await asyncio.sleep(self._backoff.next_real_s())
+
+    async def _write(self) -> bool:
+        if self._annotations:
+            taken = self._annotations
+            body = {"metadata": {"uid": self._uid, "annotations": dict(taken)}}
+            answer = await self._cluster.patch(ports.PODS, self._namespace, self._name, body)
+            self._note(answer)
+            if self._annotations == taken:
+                self._annotations = {}
+            else:
+                self._annotations = {
+                    k: v for k, v in self._annotations.items() if taken.get(k) != v
+                }
+        if self._status is not None:
+            status = self._status
+            answer = await self._cluster.patch(
+                ports.PODS,
+                self._namespace,
+                self._name,
+                {"metadata": {"uid": self._uid}, "status": dict(status)},
+                content_type=STRATEGIC_MERGE,
+                subresource="status",
+            )
+            self._note(answer)
+            self._sent = status
+            if self._status is status:
+                self._status = None
+        if self._delete and self._status is None and not self._annotations:
+            await self._remove()
+            return True
+        return False
+
+    async def _remove(self) -> None:
+        try:
+            await self._cluster.delete(
+                ports.PODS, self._namespace, self._name, grace_s=0, uid=self._uid
+            )
+        except errors.Conflict:
+            log.debug("pod %s/%s is another one by now", self._namespace, self._name)
+
+    def _note(self, answer: ports.Object) -> None:
+        self.version = answer["metadata"].get("resourceVersion", "")

@@ -1,0 +1,92 @@
+"""Figures in the one shape that all benches share."""
+
+import json
+import math
+import os
+
+import pytest
+
+from modelserve import errors
+from servelab.bench import figure, machine, registry
+
+FIGURES = (
+    figure.quantile("arrival_to_scale_write_p50", [0.01, 0.012, 0.09], 0.5, "s", 0.02),
+    figure.Figure("requests_per_s", 900.0, "requests/s", "higher", 1000.0, 3),
+    figure.Figure("rss_bytes", 81_400_000, "bytes"),
+)
+REPORT = figure.Report(
+    "wake",
+    {"cpu": "some CPU", "cores": 2, "memory_gib": 24},
+    {"python": "3.11.7", "kubernetes": "1.37.2"},
+    FIGURES,
+)
+
+
+def test_a_report_is_the_agreed_json() -> None:
+    told = json.loads(json.dumps(REPORT.to_json()))
+    assert list(told) == ["bench", "machine", "versions", "figures"]
+    assert told["figures"][0] == {
+        "name": "arrival_to_scale_write_p50",
+        "value": 0.012,
+        "unit": "s",
+        "better": "lower",
+        "goal": 0.02,
+        "samples": 3,
+    }
+
+
+def test_goals_are_met_from_the_right_side() -> None:
+    assert [one.met for one in FIGURES] == [True, False, None]
+
+
+def test_no_samples_are_null_in_json_and_words_in_a_table() -> None:
+    empty = figure.quantile("x", [], 0.5, "s", 1.0)
+    assert math.isnan(empty.value)
+    assert empty.to_json()["value"] is None
+    assert figure.shown(empty.value, "s") == "no samples"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.0127, "s", "12.7 ms"),
+        (2.5, "s", "2.50 s"),
+        (81.4e6, "bytes", "81.4 MB"),
+        (0.05, "share", "5.0 %"),
+        (0.00212, "cores", "0.00212 cores"),
+    ],
+)
+def test_values_read_well(value: float, unit: str, text: str) -> None:
+    assert figure.shown(value, unit) == text
+
+
+def test_tables_show_goals_and_what_missed_them() -> None:
+    text = figure.as_text(REPORT)
+    assert "some CPU, 2 cores, 24 GiB memory; python 3.11.7, kubernetes 1.37.2" in text
+    assert text.count("missed") == 1
+
+
+def test_the_page_has_a_row_for_each_figure() -> None:
+    page = figure.as_markdown([REPORT], "2026-01-02")
+    assert "| arrival_to_scale_write_p50 | 12.0 ms | < 20.0 ms | 3 |" in page
+    assert "| rss_bytes | 81.4 MB | - | 1 |" in page
+    assert "2026-01-02, some CPU" in page
+
+
+def test_an_unknown_bench_is_named() -> None:
+    with pytest.raises(errors.UnknownName, match=r"unknown bench 'wak'.*wake"):
+        registry.run("wak", None, lambda text: None)
+
+
+def test_this_machine_describes_itself() -> None:
+    told = machine.describe()
+    assert told["cores"] >= 1
+    assert told["cpu"]
+    assert set(machine.versions()) == {"python", "kubernetes"}
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")
+def test_usage_is_read_and_a_missing_process_is_a_sentence() -> None:
+    assert machine.usage(os.getpid()).rss_bytes > 1_000_000
+    with pytest.raises(errors.SetUpError, match="needs Linux"):
+        machine.usage(2**22 + 1)

@@ -1,0 +1,34 @@
+"""A pod as the kubelet reads it."""
+
+from typing import Any
+
+import pytest
+
+from servelab.node import podspec
+
+
+def test_named_ports_are_looked_up(make_pod: Any) -> None:
+    probe = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 2}
+    ports = [{"name": "http", "containerPort": 8000}]
+    container = podspec.parse(make_pod(ports=ports, startupProbe=probe)).containers[0]
+    found = container.probe(podspec.ProbeKind.STARTUP)
+    assert found is not None
+    assert (found.port, found.path, found.period_s) == (8000, "/health", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("image", "policy"),
+    [("a", "Always"), ("a:latest", "Always"), ("a:1", "IfNotPresent"), ("r:5000/a", "Always")],
+)
+def test_the_pull_policy_follows_the_tag(make_pod: Any, image: str, policy: str) -> None:
+    pod = make_pod(image=image, imagePullPolicy="")
+    assert podspec.parse(pod).containers[0].pull_policy == policy
+
+
+def test_init_containers_come_first(make_pod: Any) -> None:
+    pod = make_pod()
+    sidecar = {"name": "proxy", "image": "a:1", "restartPolicy": "Always"}
+    pod["spec"]["initContainers"] = [sidecar]
+    first, second = podspec.parse(pod).containers
+    assert (first.name, first.sidecar, second.name) == ("proxy", True, "engine")
+    assert first.field_path == "spec.initContainers{proxy}"

@@ -1,0 +1,110 @@
+"""Writes of one pod: in order, newest only, until they succeed."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from modelserve import errors, ports
+from servelab.node import writer
+
+POD = {"metadata": {"namespace": "default", "name": "p", "uid": "u-1"}}
+
+
+class FakeCluster:
+    """Notes what is written; fails first as told."""
+
+    def __init__(self, failures: Sequence[Exception] = ()) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.failures = list(failures)
+
+    async def patch(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        body: Any,
+        *,
+        content_type: str = "",
+        subresource: str = "",
+        manager: str = "",
+    ) -> ports.Object:
+        await asyncio.sleep(0)
+        if self.failures:
+            raise self.failures.pop(0)
+        kind = subresource or "annotations"
+        told = body["status"] if subresource else body["metadata"]["annotations"]
+        self.calls.append((kind, told))
+        return {"metadata": {"resourceVersion": str(len(self.calls))}}
+
+    async def delete(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        uid: str = "",
+    ) -> None:
+        self.calls.append(("delete", (grace_s, uid)))
+
+
+def make(cluster: FakeCluster) -> writer.PodWriter:
+    return writer.PodWriter(cluster, POD, asyncio.Semaphore(4))  # type: ignore[arg-type]
+
+
+async def finish(pod: writer.PodWriter) -> None:
+    """Delete the pod, and write all that is asked for."""
+    pod.delete()
+    async with asyncio.timeout(10):
+        await pod.run()
+
+
+async def test_annotations_go_first_and_the_deletion_last() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.status({"phase": "Failed"})
+    pod.annotate({"a": "1"})
+    await finish(pod)
+    assert [kind for kind, _ in cluster.calls] == ["annotations", "status", "delete"]
+
+
+async def test_only_the_newest_status_is_written() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.status({"phase": "Pending"})
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls[0] == ("status", {"phase": "Running"})
+
+
+async def test_the_deletion_is_of_this_very_pod_without_grace() -> None:
+    cluster = FakeCluster()
+    await finish(make(cluster))
+    assert cluster.calls == [("delete", (0, "u-1"))]
+
+
+@pytest.mark.parametrize("error", [errors.Unavailable("busy", 503), errors.Conflict("changed")])
+async def test_what_failed_is_tried_again(error: Exception) -> None:
+    cluster = FakeCluster([error])
+    pod = make(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls[0] == ("status", {"phase": "Running"})
+
+
+async def test_a_pod_that_is_gone_ends_the_writing() -> None:
+    cluster = FakeCluster([errors.NotFound("gone", 404)])
+    pod = make(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls == []
+
+
+async def test_what_the_server_refuses_is_left() -> None:
+    cluster = FakeCluster([errors.Invalid("no", 422)])
+    pod = make(cluster)
+    pod.status({"phase": "Nonsense"})
+    await finish(pod)
+    assert cluster.calls == [("delete", (0, "u-1"))]
