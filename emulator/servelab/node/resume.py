@@ -39,6 +39,8 @@ def life(
     resumed = PodLife(pod, host, pod_ip, works, engine, state)
     if state.stage is Stage.LIVE:
         _go_on(resumed.context, now_real_s)
+        # While nobody renewed the Lease, the node controller may have set the pod unready.
+        resumed.context.write(now_real_s)
     return resumed
 
 

@@ -9,7 +9,7 @@ after a gap the pod stands where it would have stood.
 from collections.abc import Mapping
 
 from modelserve.api import names, wire
-from servelab.node import actions, containers, engines, podspec, probes, records, starting
+from servelab.node import actions, containers, engines, podspec, probes, records, starting, wording
 from servelab.node.context import NEVER, Context, Host, Stage, State
 from servelab.timing import transfers
 
@@ -177,7 +177,7 @@ class PodLife:
                 record.pull_key = ""
         running = [record for record in ctx.state.records if record.running]
         for record in running:
-            ctx.emit(record, "Killing", f"Stopping container {record.spec.name}")
+            ctx.emit(record, "Killing", wording.stopping(record.spec.name))
         if running:
             ctx.write(now)
         for record in running:

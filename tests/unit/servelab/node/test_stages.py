@@ -194,6 +194,13 @@ def test_an_engine_that_served_serves_again_at_once(engine_pod: Any) -> None:
     assert all(s["conditions"][2]["status"] == "True" for s in engine_pod.statuses[-1:])
 
 
+def test_a_pod_set_unready_while_nobody_looked_is_ready_again(engine_pod: Any) -> None:
+    engine_pod.run(100)
+    engine_pod.condition("Ready")["status"] = "False"
+    engine_pod.restart()
+    assert engine_pod.run(100.1).condition("Ready")["status"] == "True"
+
+
 def test_a_terminating_pod_is_finished_after_a_restart(engine_pod: Any) -> None:
     engine_pod.drain_s = 20
     engine_pod.run(100).delete()
