@@ -156,7 +156,9 @@ def toward_zero(
     if seen.fence_retry_s is not None and view.now_s < seen.fence_retry_s:
         why = "a gateway did not grant the fence"
         return verdict.moved(1, Reason.FENCE_REFUSED, why, seen.fence_retry_s)
-    return verdict
+    quiet_s = wording.seconds(view.now_s - since_s)
+    why = f"quiet for {quiet_s}, past the cooldown of {wording.seconds(view.parameters.cooldown_s)}"
+    return dataclasses.replace(verdict, reason=Reason.COOLDOWN, why=why)
 
 
 def fit(verdict: Verdict, view: situation.Situation) -> Verdict:

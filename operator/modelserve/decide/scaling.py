@@ -140,7 +140,7 @@ def _automatic(
     verdict = limits.shrink_safely(verdict, view, seen, past)
     verdict = limits.toward_zero(verdict, view, seen, past)
     verdict = limits.fit(verdict, view)
-    if (verdict.count - view.current) * (wanted - view.current) > 0:
+    if (verdict.count - view.current) * (wanted - view.current) > 0 and verdict.count > 0:
         # It does move the way the policy wants: its reason stands, what slowed it is a limit.
         verdict = dataclasses.replace(verdict, reason=asked)
     if verdict.count < view.current and parameters.mode is api.Mode.SCALE_UP_ONLY:
@@ -158,7 +158,10 @@ def _floored(verdict: Verdict, seen: Observation, view: Situation) -> Verdict:
         least = 1 if view.demand.total > 0 else 0
     count = max(verdict.count, least)
     if view.current == 0 and count > 0:
-        return dataclasses.replace(verdict, count=count, reason=Reason.ACTIVATION)
+        cold_start = wording.seconds(parameters.cold_start_s)
+        by_hand = "woken by hand, " if seen.wake or awake else ""
+        why = f"{by_hand}nothing runs and nothing starts, the first is there in {cold_start}"
+        return dataclasses.replace(verdict, count=count, reason=Reason.ACTIVATION, why=why)
     if count == verdict.count:
         return verdict
     why = f"{verdict.why}; at least {least} while awake"

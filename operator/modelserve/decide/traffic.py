@@ -2,7 +2,7 @@
 
 λ counts arrivals over W = clamp(Ŝ, 10 s, 300 s), cut to the time since traffic began, less one: a
 lone arrival is backlog, not a rate. Gateways report counts some time after the fact, so each count
-is spread over the time it may have come in.
+is spread over the time it may have come in, and the window ends where the reports do.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ PRIOR_WEIGHT = 4  # completions that the first estimate is worth
 def window_s(past: state.ScalerState, parameters: observation.Parameters) -> float:
     """W before it is cut to the time since traffic began."""
     service_s = past.service_s or parameters.service_s
-    return min(max(service_s, WINDOW_LEAST_S), WINDOW_MOST_S)
+    return min(max(service_s, WINDOW_LEAST_S, parameters.snapshot_s), WINDOW_MOST_S)
 
 
 def advance(
@@ -54,7 +54,7 @@ def _slices(
     past: state.ScalerState, arrivals: int, snapshot_s: float, span_s: float, now_s: float
 ) -> tuple[tuple[float, float, int], ...]:
     slices = past.arrivals
-    cutoff_s = now_s - span_s
+    cutoff_s = now_s - snapshot_s - span_s
     if slices and slices[0][1] <= cutoff_s:
         slices = tuple(s for s in slices if s[1] > cutoff_s)
     if not arrivals:
@@ -85,11 +85,13 @@ def arrival_rate_per_s(
     """λ in requests per emulated second."""
     if not past.arrivals:
         return 0.0
+    # What came since may not have been told yet: silence is only known up to here.
+    told_s = max(past.arrivals[-1][1], now_s - parameters.snapshot_s)
     span_s = window_s(past, parameters)
     began_s = past.traffic_since_s
     if began_s is not None:
-        span_s = min(span_s, max(WINDOW_LEAST_S, now_s - began_s))
-    cutoff_s = now_s - span_s
+        span_s = min(span_s, max(WINDOW_LEAST_S, told_s - began_s))
+    cutoff_s = told_s - span_s
     arrived = 0.0
     for from_s, to_s, count in past.arrivals:
         if from_s >= cutoff_s:

@@ -27,10 +27,10 @@ def demanded(now: demand.Demand, arrival_rate_per_s: float, service_s: float) ->
         return "no requests"
     refused = f", {now.refused} refused" if now.refused else ""
     what = "request" if total == 1 else "requests"
+    arriving = f"{arrival_rate_per_s:.1f}/s arriving, " if arrival_rate_per_s >= 0.05 else ""
     return (
         f"{number(total)} {what} in demand ({now.held} held, {number(now.waiting)} waiting, "
-        f"{number(now.running)} running{refused}), {arrival_rate_per_s:.1f}/s arriving, "
-        f"{seconds(service_s)} each"
+        f"{number(now.running)} running{refused}), {arriving}{seconds(service_s)} each"
     )
 
 

@@ -38,8 +38,13 @@ class Call:
         return replace(self, body=body)
 
 
-def parse_call(path: str, body: bytes) -> Call:
+def parse_call(path: str, body: bytes, content_type: str = answers.JSON) -> Call:
     """Read the body of a POST. Raises answers.BadCall with what is wrong and where."""
+    if content_type != answers.JSON and not content_type.endswith("+json"):
+        # Engines refuse it too, with the same status; but then it would have woken one first.
+        raise answers.bad_request(
+            f"the content type must be application/json, not {content_type}", code="invalid_content"
+        )
     try:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:

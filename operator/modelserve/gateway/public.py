@@ -47,7 +47,7 @@ class PublicApi:
         """Anything that is asked of a model."""
         began_real_s = self._clock.real_s()
         body = await request.read()
-        call = calls.parse_call(request.path, body)
+        call = calls.parse_call(request.path, body, request.content_type)
         if not self._context.view.synced.is_set() and not await self._wait_for_sync():
             return self._refuse(answers.starting())
         route = self._context.view.table.find(call.model)

@@ -75,7 +75,8 @@ class Reporting:
         if written.before == written.after:
             return
         history = memories.with_record(memory.status.history, entry)
-        memory.status = memory.status.model_copy(update={"last_scale": entry, "history": history})
+        last = entry.model_copy(update={"inputs": {}})  # the history has them
+        memory.status = memory.status.model_copy(update={"last_scale": last, "history": history})
         self._telemetry.scaled(decision)
         self.emit(key, _scaled(written), f"{written.before} → {written.after}: {decision.message}")
 

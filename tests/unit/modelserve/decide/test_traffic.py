@@ -42,7 +42,7 @@ def test_a_steady_stream_is_its_rate() -> None:
 def test_the_rate_is_gone_one_window_after_the_last_arrival() -> None:
     past = advance(state.ScalerState(), 100.0, arrivals=50)
     assert rate(past, 105.0) > 4
-    assert rate(past, 111.0) == 0
+    assert rate(past, 112.0) == 0
 
 
 def test_a_count_that_came_late_is_spread_over_the_time_it_may_have_come_in() -> None:
@@ -50,7 +50,16 @@ def test_a_count_that_came_late_is_spread_over_the_time_it_may_have_come_in() ->
     scaled = replace(PARAMETERS, snapshot_s=60.0)
     past = advance(state.ScalerState(), 1000.0, scaled, arrivals=1)
     past = advance(past, 1060.0, scaled, arrivals=120)
-    assert traffic.arrival_rate_per_s(past, scaled, 1060.0) == pytest.approx(1.9)
+    assert traffic.arrival_rate_per_s(past, scaled, 1060.0) == pytest.approx(119 / 60)
+
+
+def test_the_rate_does_not_sag_between_two_snapshots() -> None:
+    """At a time scale of 20 nothing new is known for 20 emulated seconds, and nothing has ended."""
+    scaled = replace(PARAMETERS, snapshot_s=20.0)
+    past = advance(state.ScalerState(), 1000.0, scaled, arrivals=100)
+    past = advance(past, 1020.0, scaled, arrivals=100)
+    told = traffic.arrival_rate_per_s(past, scaled, 1020.0)
+    assert traffic.arrival_rate_per_s(past, scaled, 1039.0) == told > 4
 
 
 def test_the_service_time_moves_from_the_first_estimate_to_what_is_measured() -> None:

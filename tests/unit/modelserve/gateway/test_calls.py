@@ -35,6 +35,13 @@ def test_a_body_that_makes_no_sense_is_refused(body: bytes, words: str, param: s
     assert caught.value.answer.param == param
 
 
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
+def test_another_content_type_is_refused_before_it_wakes_a_model(content_type: str) -> None:
+    with pytest.raises(answers.BadCall, match="must be application/json") as caught:
+        calls.parse_call(CHAT, b'{"model": "m", "messages": [1]}', content_type)
+    assert caught.value.answer.status == 400
+
+
 def test_text_completions_need_a_prompt() -> None:
     with pytest.raises(answers.BadCall, match="'prompt'"):
         calls.parse_call("/v1/completions", b'{"model": "m"}')

@@ -49,6 +49,7 @@ async def test_the_engine_gets_the_body_as_the_client_wrote_it(lab: Any) -> None
     lab.pod("a", engine.address)
     body = b'{ "model" :"llama","messages":[1],  "x":1e0}'
     headers = {"X-Request-ID": "7", "Connection": "keep-alive, X-Hop", "X-Hop": "1"}
+    headers["Content-Type"] = "application/json"
     async with lab.session.post(f"{lab.url}/v1/chat/completions", data=body, headers=headers):
         assert engine.bodies == [body]
     assert engine.headers[0]["X-Request-ID"] == "7"
