@@ -35,11 +35,13 @@ check: setup ## Formatting, lint, types, import contracts, generated files.
 test: setup ## All tests; the Kubernetes binaries are fetched or built once.
 	$(BIN)/python -P -m pytest
 
-crds: setup ## Write the CRDs from the Python types.
+crds: setup ## Write the CRDs and their reference from the Python types.
 	$(BIN)/python -P -m modelserve.api.crd --write $(CRDS)
+	$(BIN)/python -P -m modelserve.api.fields --write docs/reference
 
-verify: setup ## Fail if the CRDs are not what the Python types say.
+verify: setup ## Fail if CRDs or reference are not what the Python types say.
 	$(BIN)/python -P -m modelserve.api.crd --check $(CRDS)
+	$(BIN)/python -P -m modelserve.api.fields --check docs/reference
 
 demo: setup ## The whole story: zero, one request, real traffic, zero again.
 	$(BIN)/servelab demo

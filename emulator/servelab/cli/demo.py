@@ -17,13 +17,14 @@ from servelab.cluster import local, record, reporting
 from servelab.demo import results, story, table, view
 
 INTERRUPTED = 130
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command()
 @click.option(
     "--time-scale",
     type=click.FloatRange(min=0.1, max=1000),
-    default=8.0,
+    default=10.0,
     show_default=True,
     help="Emulated seconds in one real second.",
 )
@@ -43,7 +44,7 @@ def demo(time_scale: float, minutes: float, seed: int, as_json: bool, keep: bool
     Starts a local cluster, applies a pool of one 8×H100 node and a model at zero, sends one request
     that wakes it, then minutes of a published trace, then nothing until it is at zero again.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    for number in ENDING:
         signal.signal(number, signal.default_int_handler)
     plan = story.Plan(time_scale, minutes, seed)
     try:
@@ -80,7 +81,7 @@ async def _story(
     shown.say(f"the cluster is up after {time.monotonic() - begun:.1f} s")
     try:
         async with await kube.KubeCluster.connect(str(cluster.kubeconfig), clock=clock) as api:
-            told = story.Story(plan, api, clock, cluster.gateway_url, shown)
+            told = story.Story(plan, api, clock, cluster.urls, shown)
             return await told.run(begun)
     finally:
         shown.close()
@@ -98,7 +99,9 @@ def _wait_for_interrupt(directory: Path) -> None:
 
 
 def _stop(cluster: local.LocalCluster) -> None:
-    """Stop, and let no second Ctrl-C come between."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    """Tell of processes that died, then stop; no second Ctrl-C comes between."""
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
+    for death in cluster.deaths():
+        click.echo(death.sentence(), err=True)
     cluster.stop()

@@ -29,8 +29,8 @@ def _address(context: click.Context, parameter: click.Parameter, value: str) -> 
 
 
 def _scale(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not 0 < value <= 10_000:
-        raise click.BadParameter(f"{value:g} is out of range; it must be over 0, at most 10000")
+    if not 0 < value <= 100_000:
+        raise click.BadParameter(f"{value:g} is out of range; it must be over 0, at most 100000")
     return value
 
 

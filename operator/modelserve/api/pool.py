@@ -11,12 +11,12 @@ class ElasticNodes(Node):
     """Nodes that come when pods do not fit and go when idle. Not yet acting: `min` nodes stand."""
 
     min: Annotated[int, Field(ge=0, le=10_000)] = Field(0, description="Nodes that always stand.")
-    max: Annotated[int, Field(ge=1, le=10_000)] = Field(description="Most nodes.")
+    max: Annotated[int, Field(ge=1, le=10_000)] = Field(description="Most nodes. Not yet acting.")
     boot_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        95, description="From asked for to GPUs advertised, in seconds."
+        95, description="From asked for to GPUs advertised, in seconds. Not yet acting."
     )
     idle_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
-        600, description="Idle seconds before a node goes."
+        600, description="Idle seconds before a node goes. Not yet acting."
     )
 
 
@@ -24,10 +24,14 @@ class PoolStorage(Node):
     """The storage path of the weights."""
 
     class_: Name | None = Field(
-        "nvme", alias="class", description="Storage class of the catalogue."
+        "nvme",
+        alias="class",
+        description="Storage class of the catalogue; nvme leaves it to the model's own.",
     )
-    read_bandwidth: Rate | None = Field(None, description="Of one node.")
-    shared_bandwidth: Rate | None = Field(None, description="Of the whole backend. Not yet acting.")
+    read_bandwidth: Rate | None = Field(None, description="Of one node; left out: the class's.")
+    shared_bandwidth: Rate | None = Field(
+        None, description="Of the whole backend; bounds each read, which do not share it yet."
+    )
 
 
 class PoolNetwork(Node):
@@ -68,7 +72,8 @@ class GPUPoolSpec(Node):
     gpu: Name = Field(description="GPU product label, catalogue key or alias.")
     gpus_per_node: Annotated[int, Field(ge=1, le=64)] = Field(8, description="GPUs of one node.")
     nodes: int | ElasticNodes = Field(
-        1, description="Nodes, a number, or {min, max, bootSeconds, idleSeconds}."
+        1,
+        description="Nodes: a number, or {min, max, bootSeconds, idleSeconds}; only min acts yet.",
     )
     storage: PoolStorage = PoolStorage()
     network: PoolNetwork = PoolNetwork()

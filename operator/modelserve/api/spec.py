@@ -112,7 +112,9 @@ class EnvVar(Node):
 class Engine(Node):
     """The server process in each replica."""
 
-    type: EngineType = Field(EngineType.VLLM, description="Which engine serves.")
+    type: EngineType = Field(
+        EngineType.VLLM, description="Which engine serves; emulated, all answer as vLLM does."
+    )
     image: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
         None, description="Container image; left out: the engine's own."
     )
@@ -156,7 +158,7 @@ class Storage(Node):
         None, alias="class", description="Storage class of the catalogue, such as nvme or s3."
     )
     read_bandwidth: Rate | None = Field(
-        None, description="Read rate in bytes per second, such as 2GB/s; replaces the class's."
+        None, description="Most one replica reads, in bytes per second, such as 2GB/s."
     )
     loader: Loader = Field(
         Loader.DEFAULT, description="What the engine's loader reaches of the device."
@@ -190,7 +192,9 @@ class Behavior(Node):
     """Window and rates in one direction."""
 
     stabilization_window_seconds: Window | None = Field(
-        None, description="How far back recommendations are considered, in seconds; at most 3600."
+        None,
+        description="The highest recommendation of so many seconds holds; at most 3600; left out: "
+        "max(60, half a cold start).",
     )
     policies: list[RatePolicy] = Field(
         default=[RatePolicy(type="Percent", value=100, period_seconds=15)],
@@ -233,7 +237,8 @@ class Scaling(Node):
         description="QueueDepth counts held + waiting + running, or held + waiting only.",
     )
     drain_goal_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = Field(
-        None, description="Committed: seconds in which a backlog should be worked off."
+        None,
+        description="Committed: seconds to work a backlog off; left out: max(10, cold start/4).",
     )
     activation_replicas: Annotated[int, Field(ge=1, le=1000)] = Field(
         1, description="Replicas a wake from zero starts with."
@@ -244,7 +249,8 @@ class Scaling(Node):
     scale_up: ScaleUp = ScaleUp()
     scale_down: Behavior = Behavior()
     cooldown_seconds: Seconds | None = Field(
-        None, description="Quiet seconds before the last replica goes; left out: worked out."
+        None,
+        description="Quiet seconds before the last replica goes; left out: max(300, cold start).",
     )
     mode: Mode = Field(
         Mode.AUTO, description="Auto, Manual (spec.replicas acts), ScaleUpOnly or DryRun."
@@ -320,7 +326,7 @@ class Gateway(Node):
         Overflow.REJECT, description="Past the bounds: 429 or 503 with Retry-After."
     )
     keep_alive_seconds: Annotated[int, Field(ge=0, le=3600)] = Field(
-        10, description="Seconds between SSE comments to held streams; 0 switches them off."
+        10, description="Real seconds between SSE comments to held streams; 0 switches them off."
     )
     slots_per_replica: Annotated[int, Field(ge=1, le=4096)] | None = Field(
         None, description="Most requests sent to one replica; left out: maxSequences."

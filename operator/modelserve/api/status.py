@@ -146,10 +146,14 @@ class ModelServeStatus(Node):
     demand: DemandStatus | None = None
     waiting_for: Message | None = Field(None, description="What the next ready replica waits for.")
     cold_start: ColdStartStatus | None = None
-    next_ready_at: Time | None = None
-    scale_down_at: Time | None = None
+    next_ready_at: Time | None = Field(None, description="When the next replica should be ready.")
+    scale_down_at: Time | None = Field(
+        None, description="When the next shrink may happen if demand stays as it is."
+    )
     last_scale: ScaleRecord | None = None
-    history: list[ScaleRecord] = Field(default=[], max_length=10)
+    history: list[ScaleRecord] = Field(
+        default=[], max_length=10, description="Changes of the count, newest first."
+    )
     autoscaler: AutoscalerStatus | None = None
     gpu: GpuStatus | None = None
     conditions: list[Condition] = Field(

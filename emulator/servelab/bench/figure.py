@@ -1,0 +1,119 @@
+"""One measured number, and the shape in which all benches report theirs. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from servelab.report import figures
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``value`` in ``unit``; ``goal`` None where none was set; ``samples`` behind the value."""
+
+    name: str
+    value: float
+    unit: str
+    better: Literal["lower", "higher"] = "lower"
+    goal: float | None = None
+    samples: int = 1
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is reached; None without one."""
+        if self.goal is None:
+            return None
+        return self.value <= self.goal if self.better == "lower" else self.value >= self.goal
+
+    def to_json(self) -> dict[str, Any]:
+        """One entry of the report."""
+        value = None if self.value != self.value else float(f"{self.value:.6g}")
+        return {
+            "name": self.name,
+            "value": value,
+            "unit": self.unit,
+            "better": self.better,
+            "goal": self.goal,
+            "samples": self.samples,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one bench found, where."""
+
+    bench: str
+    machine: Mapping[str, Any]
+    versions: Mapping[str, str]
+    figures: Sequence[Figure]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole document."""
+        return {
+            "bench": self.bench,
+            "machine": dict(self.machine),
+            "versions": dict(self.versions),
+            "figures": [one.to_json() for one in self.figures],
+        }
+
+
+def quantile(
+    name: str, values: Sequence[float], q: float, unit: str, goal: float | None = None
+) -> Figure:
+    """A percentile of samples as a figure; lower is better."""
+    return Figure(name, figures.percentile(values, q), unit, "lower", goal, len(values))
+
+
+def shown(value: float, unit: str) -> str:
+    """A value for people."""
+    if value != value:
+        return "no samples"
+    if unit == "s":
+        return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
+    if unit == "bytes":
+        return f"{value / 1e6:.1f} MB"
+    if unit == "share":
+        return f"{value * 100:.1f} %"
+    return f"{value:.4g} {unit}"
+
+
+def as_text(report: Report) -> str:
+    """A table for a terminal."""
+    rows = [f"{'':<36}{'measured':>14}{'goal':>14}{'samples':>10}"]
+    rows += [_row(one) for one in report.figures]
+    return "\n".join([f"bench {report.bench} on {_place(report)}", *rows])
+
+
+def as_markdown(reports: Sequence[Report], date: str) -> str:
+    """A page for the documentation."""
+    lines = ["# Benchmarks", "", "Written by `servelab bench all --write`; run it to renew."]
+    for report in reports:
+        lines += ["", f"## {report.bench}", "", f"{date}, {_place(report)}.", ""]
+        lines += ["| figure | measured | goal | samples |", "|---|---|---|---|"]
+        lines += [
+            f"| {one.name} | {shown(one.value, one.unit)} | {_goal(one)} | {one.samples} |"
+            for one in report.figures
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _row(one: Figure) -> str:
+    missed = "  missed" if one.met is False else ""
+    measured = shown(one.value, one.unit)
+    return f"{one.name:<36}{measured:>14}{_goal(one):>14}{one.samples:>10}{missed}"
+
+
+def _goal(one: Figure) -> str:
+    return (
+        "-"
+        if one.goal is None
+        else f"{'<' if one.better == 'lower' else '>'} " + shown(one.goal, one.unit)
+    )
+
+
+def _place(report: Report) -> str:
+    machine, versions = report.machine, report.versions
+    named = ", ".join(f"{name} {version}" for name, version in versions.items())
+    return (
+        f"{machine['cpu']}, {machine['cores']} cores, {machine['memory_gib']:g} GiB memory; {named}"
+    )

@@ -1,0 +1,30 @@
+"""All benches by name. A new one is a module with ``run`` and a line here."""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+
+from modelserve import errors
+from servelab.bench import figure, machine
+
+Say = Callable[[str], None]
+
+# Name → (module, what it measures); imported only when it runs.
+BENCHES: Mapping[str, tuple[str, str]] = {
+    "wake": ("servelab.bench.wake", "from zero, the gateway's overhead, the operator at rest"),
+}
+ALL = "all"
+
+
+def run(name: str, samples: int | None, say: Say) -> figure.Report:
+    """Run one bench; ``samples`` None: as many as it likes. Raises UnknownName."""
+    if name not in BENCHES:
+        raise errors.UnknownName("bench", name, tuple(BENCHES))
+    measure: Callable[[int | None, Say], Sequence[figure.Figure]]
+    measure = importlib.import_module(BENCHES[name][0]).run
+    found = measure(samples, say)
+    return figure.Report(name, machine.describe(), machine.versions(), found)
+
+
+def listing() -> str:
+    """What there is, a line each."""
+    return "\n".join(f"  {name:<10}{text}" for name, (_, text) in BENCHES.items())

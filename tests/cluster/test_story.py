@@ -1,0 +1,342 @@
+"""The whole story with ordinary kubectl on a real API server: from zero to N and back."""
+
+import concurrent.futures
+import dataclasses
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.parse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from servelab.cluster import local
+from servelab.demo import examples
+
+pytestmark = pytest.mark.cluster
+
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+WAIT = "--timeout=60s"
+SPEC: dict[str, Any] = {
+    "model": {"name": "meta-llama/Llama-3.1-8B-Instruct"},
+    "engine": {"maxModelLength": 4096},
+    "gpu": {"product": "NVIDIA-H100-80GB-HBM3"},
+}
+AWAKE = {"minReplicas": 0, "cooldownSeconds": 3600}
+# A cold start that leaves time to kill somebody in the middle: some five real seconds at scale 60.
+SLOW = {"warmUpSeconds": 300}
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """One ModelServe and what a user does with it."""
+
+    name: str
+    namespace: str
+    kubectl: Kubectl
+    gateway_url: str
+
+    def apply(self, **spec: Any) -> None:
+        """Apply it and wait until it takes requests."""
+        self.try_to_apply(**spec)
+        self.wait("--for=condition=Ready")
+
+    def try_to_apply(
+        self, *, check: bool = True, **spec: Any
+    ) -> "subprocess.CompletedProcess[str]":
+        """Apply it, whatever comes of it."""
+        body = {
+            "apiVersion": "modelserve.dev/v1alpha1",
+            "kind": "ModelServe",
+            "metadata": {"name": self.name},
+            "spec": SPEC | spec,
+        }
+        return self.run("apply", "-f", "-", stdin=json.dumps(body), check=check)
+
+    def run(
+        self, *arguments: str, stdin: str | None = None, check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
+        """kubectl in its namespace."""
+        return self.kubectl("-n", self.namespace, *arguments, stdin=stdin, check=check)
+
+    def wait(self, what: str) -> None:
+        """``kubectl wait`` on the ModelServe."""
+        self.run("wait", f"modelserve/{self.name}", what, WAIT)
+
+    def wait_for(self, path: str, value: object) -> None:
+        """Wait until a field of it has a value."""
+        self.wait(f"--for=jsonpath={{{path}}}={value}")
+
+    def get(self) -> dict[str, Any]:
+        """The whole object."""
+        document: dict[str, Any] = json.loads(
+            self.run("get", "modelserve", self.name, "-o", "json").stdout
+        )
+        return document
+
+    def condition(self, kind: str) -> dict[str, Any]:
+        """One of its conditions."""
+        found: dict[str, Any] = next(
+            one for one in self.get()["status"]["conditions"] if one["type"] == kind
+        )
+        return found
+
+    def chat(self, **changes: Any) -> tuple[int, Any]:
+        """One chat request through the gateway: status and body."""
+        body = {
+            "model": self.name,
+            "messages": [{"role": "user", "content": "hello there"}],
+            "max_tokens": 7,
+            "ignore_eos": True,
+        }
+        return self.post(json.dumps(body | changes))
+
+    def post(self, body: str, path: str = "/v1/chat/completions") -> tuple[int, Any]:
+        """Send anything to the gateway."""
+        address = urllib.parse.urlsplit(self.gateway_url).netloc
+        connection = http.client.HTTPConnection(address, timeout=90)
+        try:
+            connection.request("POST", path, body, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, json.loads(answer.read())
+        finally:
+            connection.close()
+
+
+@pytest.fixture(scope="module")
+def pool(control_plane: local.LocalCluster, kubectl: Kubectl) -> None:
+    """Our processes and one node of eight GPUs."""
+    control_plane.start_processes()
+    kubectl("apply", "-f", str(examples.directory() / "gpu-pool.yaml"))
+    kubectl("wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", WAIT)
+
+
+@pytest.fixture
+def model(
+    local_cluster: local.LocalCluster, pool: None, kubectl: Kubectl, namespace: str
+) -> Iterator[Model]:
+    """A name for a ModelServe of the test's own; gone, and its GPUs free, when the test ends."""
+    made = Model(f"m-{namespace}", namespace, kubectl, local_cluster.gateway_url)
+    yield made
+    made.run("delete", "modelserve", made.name, "--ignore-not-found")
+
+
+@pytest.fixture(scope="module")
+def awake(pool: None, control_plane: local.LocalCluster, kubectl: Kubectl) -> Iterator[Model]:
+    """A model that a request has woken, and that stays awake."""
+    kubectl("create", "namespace", "story")
+    control_plane.control_plane.wait_for_service_account("story")
+    made = Model("story", "story", kubectl, control_plane.gateway_url)
+    made.apply(scaling=AWAKE)
+    status, body = made.chat()
+    assert (status, body["usage"]["completion_tokens"]) == (200, 7)
+    made.wait_for(".status.readyReplicas", 1)
+    yield made
+    kubectl("delete", "namespace", "story", "--wait=false")
+
+
+def test_columns_tell_what_it_serves_and_how_it_stands(awake: Model) -> None:
+    head, row = awake.run("get", "modelserve", awake.name).stdout.splitlines()
+    columns = ["NAME", "MODEL", "MIN", "MAX", "DESIRED", "READY", "QUEUE"]
+    assert head.split()[: len(columns)] == columns
+    assert row.split()[1:6] == ["meta-llama/Llama-3.1-8B-Instruct", "0", "8", "1", "1"]
+
+
+def test_describe_shows_conditions_and_events(awake: Model) -> None:
+    text = awake.run("describe", "modelserve", awake.name).stdout
+    for word in ("MetricsAvailable", "AbleToScale", "Activated", "0 → 1", "ColdStartFinished"):
+        assert word in text
+
+
+def test_the_cold_start_is_told_by_part_predicted_and_measured(awake: Model) -> None:
+    told = awake.get()["status"]["coldStart"]
+    parts = ("imagePullSeconds", "weightLoadSeconds", "warmUpSeconds", "totalSeconds")
+    assert all(told[kind][part] > 0 for kind in ("predicted", "measured") for part in parts)
+    assert told["measured"]["samples"] == 1
+
+
+def test_the_engine_logs_what_vllm_logs(awake: Model) -> None:
+    text = awake.run("logs", f"deployment/{awake.name}").stdout
+    assert "Application startup complete" in text
+    assert "POST /v1/chat/completions" in text
+
+
+def test_the_gateway_lists_it(awake: Model) -> None:
+    address = urllib.parse.urlsplit(awake.gateway_url).netloc
+    connection = http.client.HTTPConnection(address, timeout=10)
+    connection.request("GET", "/v1/models")
+    listed = json.loads(connection.getresponse().read())
+    connection.close()
+    assert awake.name in [one["id"] for one in listed["data"]]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "told"),
+    [
+        pytest.param('{"model": ', 400, "no valid JSON", id="malformed"),
+        pytest.param('{"messages": []}', 400, "'model' is missing", id="no model"),
+        pytest.param(
+            '{"model": "storry", "messages": [{"role": "user", "content": "a"}]}',
+            404,
+            "did you mean 'story'",
+            id="unknown model",
+        ),
+        pytest.param(
+            '{"model": "story", "messages": "hello"}', 400, "must be an array", id="wrong type"
+        ),
+        pytest.param(
+            json.dumps({"model": "story", "messages": [{"role": "user", "content": "a " * 5000}]}),
+            400,
+            "4096",
+            id="too long",
+        ),
+    ],
+)
+def test_bad_requests_get_openais_errors(awake: Model, body: str, status: int, told: str) -> None:
+    got, answer = awake.post(body)
+    assert (got, told in answer["error"]["message"]) == (status, True), answer
+    assert {"message", "type", "code"} <= set(answer["error"])
+
+
+def test_silence_takes_it_back_to_zero(model: Model) -> None:
+    model.apply(scaling={"cooldownSeconds": 60, "scaleDown": {"stabilizationWindowSeconds": 0}})
+    assert model.chat()[0] == 200
+    model.wait_for(".status.replicas", 0)
+    model.wait_for(".status.lastScale.to", 0)
+    assert "ScaledToZero" in model.run("describe", "modelserve", model.name).stdout
+    assert model.condition("Ready")["status"] == "True"
+    assert model.chat()[0] == 200
+
+
+def test_in_mode_manual_kubectl_scale_rules(model: Model) -> None:
+    model.apply(replicas=1, scaling={"mode": "Manual"})
+    model.wait_for(".status.readyReplicas", 1)
+    model.run("scale", "modelserve", model.name, "--replicas=2")
+    model.wait_for(".status.readyReplicas", 2)
+    model.run("scale", "modelserve", model.name, "--replicas=0")
+    model.wait_for(".status.replicas", 0)
+    status, answer = model.chat()
+    assert (status, "mode Manual" in answer["error"]["message"]) == (503, True)
+
+
+def test_patch_and_edit_are_taken_up(model: Model, kubeconfig: Path) -> None:
+    model.apply()
+    patch = json.dumps({"spec": {"scaling": {"maxReplicas": 3}}})
+    model.run("patch", "modelserve", model.name, "--type=merge", "-p", patch)
+    model.wait_for(".status.observedGeneration", 2)
+    edit(model, kubeconfig, "sed -i 's/maxReplicas: 3/maxReplicas: 4/'")
+    model.wait_for(".status.observedGeneration", 3)
+    assert model.get()["spec"]["scaling"]["maxReplicas"] == 4
+
+
+def edit(model: Model, kubeconfig: Path, editor: str) -> None:
+    """``kubectl edit`` with a program for an editor."""
+    kubectl = Path(sys.executable).with_name("kubectl")
+    subprocess.run(
+        [kubectl, "-n", model.namespace, "edit", "modelserve", model.name],
+        env=os.environ | {"KUBECONFIG": str(kubeconfig), "KUBE_EDITOR": editor},
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def test_delete_removes_everything(model: Model) -> None:
+    model.apply(scaling={"minReplicas": 1})
+    model.wait_for(".status.readyReplicas", 1)
+    model.run("delete", "modelserve", model.name)
+    labelled = f"modelserve.dev/modelserve={model.name}"
+    for kind in ("deployment", "service", "replicaset", "pod"):
+        model.run("wait", kind, "-l", labelled, "--for=delete", WAIT)
+    left = model.run("get", "deployments,services,pods", "-o", "name").stdout
+    assert left == ""
+    assert model.chat()[0] == 404
+
+
+def test_a_model_too_large_for_its_gpu_says_how_much_is_missing(model: Model) -> None:
+    model.try_to_apply(model={"name": "meta-llama/Llama-3.1-70B-Instruct"})
+    model.wait("--for=condition=Ready=false")
+    ready = model.condition("Ready")
+    assert ready["reason"] == "WeightsDoNotFit"
+    assert re.search(r"\d+(\.\d+)? G(i?)B", ready["message"])
+    assert "tensorParallel" in ready["message"]
+
+
+def test_an_unknown_model_is_answered_with_its_neighbour(model: Model) -> None:
+    model.try_to_apply(model={"name": "meta-llama/Llama-3.1-8B-Instrct"})
+    model.wait("--for=condition=Ready=false")
+    assert "Llama-3.1-8B-Instruct" in model.condition("Ready")["message"]
+
+
+def test_a_contradiction_is_refused_by_the_api_server(model: Model) -> None:
+    refused = model.try_to_apply(scaling={"minReplicas": 9, "maxReplicas": 2}, check=False)
+    assert refused.returncode != 0
+    assert "scaling.minReplicas must not be greater than" in refused.stderr
+
+
+@pytest.mark.parametrize("name", ["operator", "emulator"])
+def test_a_held_request_survives_a_crash_in_mid_cold_start(
+    name: str, model: Model, local_cluster: local.LocalCluster
+) -> None:
+    model.apply(coldStart=SLOW, scaling=AWAKE)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        answer = threads.submit(model.chat)
+        model.wait_for(".status.startingReplicas", 1)
+        local_cluster.restart(name, signal.SIGKILL)
+        status, body = answer.result(timeout=90)
+    assert (status, body["usage"]["completion_tokens"]) == (200, 7)
+    model.wait_for(".status.readyReplicas", 1)
+    pods = model.run("get", "pods", "-o", "name").stdout.split()
+    assert len(pods) == 1
+
+
+def test_a_gateway_that_crashes_in_mid_cold_start_comes_back_to_the_same_end(
+    model: Model, local_cluster: local.LocalCluster
+) -> None:
+    model.apply(coldStart=SLOW, scaling=AWAKE)
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        answer = threads.submit(model.chat)
+        model.wait_for(".status.startingReplicas", 1)
+        local_cluster.restart("gateway", signal.SIGKILL)
+        with pytest.raises(ConnectionError):
+            answer.result(timeout=90)
+    assert model.chat()[0] == 200
+    model.wait_for(".status.readyReplicas", 1)
+
+
+ACCOUNT = "--as=system:serviceaccount:modelserve-system:modelserve-"
+
+
+@pytest.mark.parametrize(
+    ("account", "question", "answer"),
+    [
+        ("gateway", "get modelserves", "yes"),
+        ("gateway", "patch modelserves --subresource=status", "no"),
+        ("gateway", "patch deployments --subresource=scale", "no"),
+        ("gateway", "delete pods", "no"),
+        ("gateway", "get secrets", "no"),
+        ("operator", "patch deployments --subresource=scale", "yes"),
+        ("operator", "patch modelserves", "no"),
+        ("operator", "delete modelserves", "no"),
+        ("operator", "delete deployments", "no"),
+        ("operator", "patch nodes", "no"),
+        ("operator", "create pods", "no"),
+        ("operator", "get secrets", "no"),
+        ("emulator", "patch pods --subresource=status", "yes"),
+        ("emulator", "get modelserves", "no"),
+        ("emulator", "patch deployments", "no"),
+        ("emulator", "create pods", "no"),
+        ("emulator", "get secrets", "no"),
+    ],
+)
+def test_each_account_may_do_its_work_and_no_more(
+    control_plane: local.LocalCluster, kubectl: Kubectl, account: str, question: str, answer: str
+) -> None:
+    said = kubectl("auth", "can-i", *question.split(), f"{ACCOUNT}{account}", check=False)
+    assert said.stdout.strip() == answer
