@@ -23,6 +23,8 @@ FIRST = arrivals.Arrival(0.0, 30, 40)
 
 ACTIVATION = "modelserve_activation_seconds"
 FRAME_REAL_S = 0.25
+# A wake is measured from rest, and the last thing to be seen is rest again.
+REST_REAL_S = 1.5
 # Limits, each of emulated time plus real time for what no scale makes quicker.
 READY_REAL_S = 30.0
 COLD_START_S = 900.0
@@ -111,6 +113,7 @@ class Story:
             READY_REAL_S,
             "a predicted cold start",
         )
+        await self._clock.sleep_real(REST_REAL_S)
 
     async def _wake(self) -> tuple[answer.Outcome, results.Wake, dict[str, float]]:
         """One request at zero: held, then answered."""
@@ -188,7 +191,9 @@ class Story:
             await self._eyes.until(self._at_zero, limit_real_s, "zero replicas")
         except errors.ModelServeError:
             return False
-        return True
+        self._act = "at zero again"
+        await self._clock.sleep_real(REST_REAL_S)
+        return self._at_zero()
 
     def _at_zero(self) -> bool:
         return not self._eyes.ordered(self._name) and not self._eyes.engines(self._name)

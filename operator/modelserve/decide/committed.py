@@ -49,11 +49,15 @@ def _with_backlog(
     inputs["need_per_s"] = need_per_s
     starting = wording.starting(view.supply, view.now_s)
     if view.kept * view.replica_rate_per_s >= need_per_s - situation.ROUNDING:
+        if least > view.kept:
+            # The backlog needs none, but the load that comes in does.
+            why = f"{starting}; {_takes(view, inputs['load'])}"
+            return Recommendation(least, Reason.STEADY_LOAD, why, inputs)
         why = (
             f"{starting}; of the {wording.number(backlog)} that wait {wording.number(left)} are "
             f"left in {wording.seconds(horizon_s)}, when one ordered now could help"
         )
-        return Recommendation(max(view.kept, least), Reason.BACKLOG_WITHIN_COLD_START, why, inputs)
+        return Recommendation(view.kept, Reason.BACKLOG_WITHIN_COLD_START, why, inputs)
     count = max(situation.ceil(need_per_s / view.replica_rate_per_s), least)
     why = (
         f"{starting}; in {wording.seconds(horizon_s)}, when one ordered now could help, "
