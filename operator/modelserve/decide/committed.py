@@ -24,13 +24,18 @@ def recommend(view: situation.Situation) -> Recommendation:
     return _without(view, steady, under_way, load, inputs)
 
 
+def _takes(view: situation.Situation, load: float) -> str:
+    """What the load that comes in takes."""
+    spare = f" and {wording.replicas(view.spare)} to spare" if view.spare else ""
+    percent = f"{view.parameters.utilization * 100:g} %"
+    return f"at {percent} of {view.parameters.slots} slots that takes {load:.2f} replicas{spare}"
+
+
 def _without(
     view: situation.Situation, steady: int, under_way: int, load: float, inputs: dict[str, float]
 ) -> Recommendation:
     count, kept = steady + view.spare, view.kept
-    spare = f" and {wording.replicas(view.spare)} to spare" if view.spare else ""
-    percent = f"{view.parameters.utilization * 100:g} %"
-    why = f"at {percent} of {view.parameters.slots} slots that takes {load:.2f} replicas{spare}"
+    why = _takes(view, load)
     near = abs(load + view.spare - kept) <= view.parameters.tolerance * kept
     if near and kept > 0 and count != kept:
         return Recommendation(max(kept, under_way), Reason.WITHIN_TOLERANCE, why, inputs)
