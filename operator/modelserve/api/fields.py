@@ -4,15 +4,13 @@ It is read off the CRD documents, so it says what the API server says. A descrip
 "Not yet acting." is a field that is accepted and kept, and changes nothing.
 """
 
-import argparse
 import json
-import pathlib
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modelserve.api import crd, pool
+from modelserve.api import crd, generated, pool
 from modelserve.api.status import ConditionType, EventReason
 
 Schema = Mapping[str, Any]
@@ -228,25 +226,5 @@ def _escape(text: str) -> str:
     return text.replace("|", _BAR).replace("<", "&lt;")
 
 
-def main() -> int:
-    """Write or check the pages; exit 1 if a checked page differs."""
-    parser = argparse.ArgumentParser(prog="python -m modelserve.api.fields", description=__doc__)
-    action = parser.add_mutually_exclusive_group(required=True)
-    action.add_argument("--write", help="write the pages", type=pathlib.Path, metavar="DIR")
-    action.add_argument("--check", help="compare the pages", type=pathlib.Path, metavar="DIR")
-    options = parser.parse_args()
-    folder: pathlib.Path = options.write or options.check
-    stale = []
-    for name, text in documents().items():
-        path = folder / name
-        if options.write:
-            path.write_text(text)
-        elif not path.exists() or path.read_text() != text:
-            stale.append(path)
-    for path in stale:
-        sys.stderr.write(f"{path} does not match the models; run `make crds`\n")
-    return 1 if stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main("python -m modelserve.api.fields", __doc__, documents()))

@@ -45,8 +45,3 @@ def test_a_written_rate_is_read_back(rate: float) -> None:
 @pytest.mark.parametrize(("n_bytes", "text"), [(16_060_522_496, "16.1 GB"), (12, "12 B")])
 def test_sizes_are_written_for_people(n_bytes: int, text: str) -> None:
     assert quantities.format_bytes(n_bytes) == text
-
-
-@pytest.mark.parametrize(("text", "cores"), [("96", 96.0), ("500m", 0.5), (4, 4.0)])
-def test_cpu_quantities_are_cores(text: str | int, cores: float) -> None:
-    assert quantities.parse_cpu(text) == cores
