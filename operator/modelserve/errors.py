@@ -28,11 +28,14 @@ class InputError(ModelServeError):
 class UnknownName(InputError):
     """A name that no catalogue entry has, with the nearest ones that exist."""
 
-    def __init__(self, kind: str, name: str, suggestions: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kind: str, name: str, suggestions: Sequence[str] = (), known: Sequence[str] = ()
+    ) -> None:
         self.kind = kind
         self.name = name
         self.suggestions = tuple(suggestions)
         hint = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
+        hint = f"; there are {', '.join(known)}" if known else hint
         super().__init__(f"unknown {kind} {name!r}{hint}")
 
 

@@ -13,8 +13,9 @@ import kopf
 
 from modelserve import ports
 from modelserve.adapters import credentials
-from modelserve.reconciling import world
-from modelserve.reconciling.world import Key, World
+from modelserve.api import keys
+from modelserve.api.keys import Key
+from modelserve.reconciling.world import World
 from modelserve.render import labels
 
 Mark = Callable[[Key], None]
@@ -97,7 +98,7 @@ class Handlers:
 
     def _deployment(self, body: ports.Object) -> None:
         if self._world.put_deployment(body):
-            self._mark_if(world.owner_key(body))
+            self._mark_if(keys.owner(body))
 
     def _pod(self, body: ports.Object) -> None:
         claims = self._world.claims_version

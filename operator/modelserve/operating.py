@@ -14,6 +14,7 @@ from aiohttp import web
 from modelserve import errors, handlers, ports, sensing, workqueue
 from modelserve.adapters import credentials, demand, events, leases, scrape, timescale
 from modelserve.api import names
+from modelserve.api.keys import Key
 from modelserve.reconciling import reconciler, world
 from modelserve.render import labels
 from modelserve.settings import Settings
@@ -55,7 +56,7 @@ class Operator:
             clock,
             self.telemetry,
         )
-        self.queue: workqueue.WorkQueue[world.Key] = workqueue.WorkQueue(
+        self.queue: workqueue.WorkQueue[Key] = workqueue.WorkQueue(
             self._work, clock, random.Random(), settings.workers, self._on_error
         )
         self._handlers = handlers.Handlers(self.world, self._mark, self._on_claims)
@@ -86,7 +87,7 @@ class Operator:
             self._gateways.run(),
             self._scraper.run(),
             self._sensing.run(),
-            self.queue.run(),
+            self._decide(),
             self._resync(),
             election.lost.wait(),
         )
@@ -144,7 +145,12 @@ class Operator:
                 raise problem
             await self._clock.sleep_real(RETRY_REAL_S)
 
-    async def _work(self, key: world.Key) -> float | None:
+    async def _decide(self) -> None:
+        # What a gateway counted before we came would look like a burst if it spoke late.
+        await self._gateways.introduced()
+        await self.queue.run()
+
+    async def _work(self, key: Key) -> float | None:
         requeue_real_s = await self.reconciler.reconcile(key)
         self.telemetry.depth.set(self.queue.depth)
         self._sensing.aim()
@@ -152,7 +158,7 @@ class Operator:
             self.queue.forget(key)
         return requeue_real_s
 
-    def _on_error(self, key: world.Key, error: Exception, at_real_s: float) -> None:
+    def _on_error(self, key: Key, error: Exception, at_real_s: float) -> None:
         wait_real_s = at_real_s - self._clock.real_s()
         if isinstance(error, errors.Conflict | errors.NotFound):
             _log.info("%s: %s; again in %.2f s", key, error, wait_real_s)
@@ -161,7 +167,7 @@ class Operator:
         else:
             _log.error("%s: again in %.1f s", key, wait_real_s, exc_info=error)
 
-    def _mark(self, key: world.Key, delay_real_s: float = 0.0) -> None:
+    def _mark(self, key: Key, delay_real_s: float = 0.0) -> None:
         self.queue.mark(key, delay_real_s)
 
     def _mark_all(self) -> None:

@@ -11,6 +11,20 @@ from modelserve.api import wire
 Object = Mapping[str, Any]
 
 
+def resource_version(item: Object) -> int:
+    """An object's resource version as a number, 0 without one.
+
+    Kubernetes promises from 1.35 on that versions of one resource compare as integers (KEP-5504);
+    on etcd they always did.
+    """
+    return parse_version(item.get("metadata", {}).get("resourceVersion", ""))
+
+
+def parse_version(text: str) -> int:
+    """A resource version as a number; 0 for one that is none."""
+    return int(text) if text.isdecimal() else 0
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """A kind of object at the API server, such as apps/v1 deployments."""
@@ -60,6 +74,11 @@ class WatchEvent:
 
     change: Change
     object: Object
+
+
+# Content types of patches.
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 
 class Cluster(Protocol):

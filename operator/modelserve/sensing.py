@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from modelserve import ports
 from modelserve.adapters import scrape
-from modelserve.api import names, wire
+from modelserve.api import names, pods, wire
+from modelserve.api.keys import Key
 from modelserve.engines import commandline, profiles, types
 from modelserve.reconciling import sightings
-from modelserve.reconciling.world import Key, World
+from modelserve.reconciling.world import World
 
 # Changes of figures may wait a little for each other; a wake may not.
 GATHER_REAL_S = 0.1
@@ -40,6 +41,15 @@ def changes(now: wire.DemandSnapshot, before: wire.DemandSnapshot | None) -> Ite
         yield Change(Key(namespace, name), 0.0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a pod on its node was found to say of its engine."""
+
+    pod: ports.Object
+    node: ports.Object | None
+    target: scrape.Target | None
+
+
 class Sensing:
     """Points the scraper at engines that serve, and marks ModelServes whose figures changed."""
 
@@ -51,17 +61,21 @@ class Sensing:
         self._clock = clock
         self._mark = mark
         self._figures: dict[str, tuple[float, float] | None] = {}
+        self._found: dict[str, _Found] = {}
 
     def aim(self) -> None:
         """Scrape every engine that may serve, and no other."""
-        self._scraper.set_targets(
-            {
-                uid: found
-                for pods in self._world.pods.values()
-                for uid, pod in pods.items()
-                if (found := target(self._world, pod)) is not None
-            }
-        )
+        before, self._found = self._found, {}
+        for pods_of_model in self._world.pods.values():
+            for uid, pod in pods_of_model.items():
+                node = self._world.nodes.get(pod["spec"].get("nodeName") or "")
+                known = before.get(uid)
+                # Objects are replaced when they change: only then is a command line read again.
+                if known is None or known.pod is not pod or known.node is not node:
+                    known = _Found(pod, node, target(pod, node))
+                self._found[uid] = known
+        found = self._found.items()
+        self._scraper.set_targets({uid: f.target for uid, f in found if f.target is not None})
 
     async def run(self) -> None:
         """Compare the samples once a second, until cancelled."""
@@ -73,8 +87,8 @@ class Sensing:
         """Mark each ModelServe of which an engine's figures changed, or went stale."""
         now_real_s = self._clock.real_s()
         figures: dict[str, tuple[float, float] | None] = {}
-        for key, pods in self._world.pods.items():
-            for uid in pods:
+        for key, known in self._world.pods.items():
+            for uid in known:
                 sample = self._scraper.sample(uid)
                 stale = sample is None or (now_real_s - sample.at_real_s > wire.SCRAPE_STALE_REAL_S)
                 figures[uid] = None if sample is None or stale else (sample.waiting, sample.running)
@@ -83,39 +97,22 @@ class Sensing:
         self._figures = figures
 
 
-def target(world: World, pod: ports.Object) -> scrape.Target | None:
+def target(pod: ports.Object, node: ports.Object | None) -> scrape.Target | None:
     """Where a pod's engine tells its figures; None while it cannot."""
     status = pod.get("status", {})
     running = any("running" in s.get("state", {}) for s in status.get("containerStatuses") or ())
     if not running or pod["metadata"].get("deletionTimestamp") or sightings.is_broken(pod):
         return None
-    host = _host(world, pod)
     profile = _profile(pod)
-    if host is None or profile is None:
+    if profile is None:
         return None
-    return f"http://{host}{profile.metrics_path}", profile.metrics
-
-
-def _host(world: World, pod: ports.Object) -> str | None:
-    """``host:port``. A dial address counts on virtual nodes only: anybody could set it."""
-    node = world.nodes.get(pod["spec"].get("nodeName") or "", {"metadata": {}})
-    virtual = (node["metadata"].get("labels") or {}).get(names.LABEL_VIRTUAL) == "true"
-    dial = (pod["metadata"].get("annotations") or {}).get(names.DIAL)
-    if virtual:
-        return dial
-    address = pod.get("status", {}).get("podIP")
-    if not address:
-        return None
-    return (
-        f"[{address}]:{names.ENGINE_PORT}" if ":" in address else f"{address}:{names.ENGINE_PORT}"
-    )
+    labels = (node or {"metadata": {}})["metadata"].get("labels") or {}
+    virtual = labels.get(names.LABEL_VIRTUAL) == "true"
+    address = pods.dial_address(pod, virtual=virtual, port=profile.metrics_port)
+    return (f"http://{address}{profile.metrics_path}", profile.metrics) if address else None
 
 
 def _profile(pod: ports.Object) -> types.Profile | None:
-    for container in pod["spec"].get("containers", ()):
-        if container.get("name") == names.ENGINE_CONTAINER:
-            seen = commandline.read(container)
-            for module in profiles.MODULES:
-                if module.recognise(seen) is not None:
-                    return module.PROFILE
-    return None
+    seen = commandline.read(pods.engine_container(pod))
+    recognised = (m for m in profiles.MODULES if m.recognise(seen) is not None)
+    return next((module.PROFILE for module in recognised), None)

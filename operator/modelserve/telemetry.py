@@ -2,8 +2,8 @@
 
 import prometheus_client as prometheus
 
+from modelserve.api.keys import Key
 from modelserve.decide.record import Decision
-from modelserve.reconciling.world import Key
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24)
 

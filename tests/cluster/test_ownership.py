@@ -14,10 +14,10 @@ import pytest
 from modelserve import errors, ports
 from modelserve.adapters import kube
 from modelserve.api import names
+from modelserve.api.keys import Key
 from modelserve.reconciling import children
-from modelserve.reconciling.world import Key
-from modelserve.render import labels, ownership
-from modelserve.render.ownership import Owner as Writer
+from modelserve.render import labels, replica_owner
+from modelserve.render.replica_owner import Owner as Writer
 
 pytestmark = pytest.mark.cluster
 
@@ -83,7 +83,7 @@ async def apply_main(cluster: ports.Cluster, owner: Owner, image: str = "engine:
         live = await read(cluster, owner)
     except errors.NotFound:
         return await children.Children(cluster).create_deployment(owner.key, owner.manifest(0))
-    body = owner.manifest(ownership.replicas_to_apply(live), live["metadata"]["uid"], image)
+    body = owner.manifest(replica_owner.replicas_to_apply(live), live["metadata"]["uid"], image)
     return await children.Children(cluster).apply_deployment(owner.key, live, body)
 
 
@@ -92,7 +92,7 @@ async def scale(cluster: ports.Cluster, owner: Owner, replicas: int) -> None:
 
 
 def state(deployment: ports.Object) -> tuple[int, Writer]:
-    return ownership.live_replicas(deployment), ownership.replicas_owner(deployment)
+    return replica_owner.live_replicas(deployment), replica_owner.replicas_owner(deployment)
 
 
 async def until(condition: Callable[[], Any], what: str) -> Any:
@@ -180,7 +180,7 @@ async def test_kubectl_scale_is_seen_as_foreign_and_taken_back_by_force_only(
     kubectl("-n", owner.key.namespace, "scale", f"deployment/{owner.key.name}", "--replicas=5")
     live = await read(cluster, owner)
     assert state(live) == (5, Writer.FOREIGN)
-    assert ownership.foreign_managers(live) == ("kubectl",)
+    assert replica_owner.foreign_managers(live) == ("kubectl",)
     with pytest.raises(errors.Conflict):
         await children.Children(cluster).scale(owner.key, live, 2)
     await children.Children(cluster).retake(owner.key, live, 2)
@@ -195,7 +195,7 @@ async def test_taking_over_a_count_without_changing_it_shares_it_until_the_next_
     kubectl("-n", owner.key.namespace, "scale", f"deployment/{owner.key.name}", "--replicas=5")
     await children.Children(cluster).retake(owner.key, await read(cluster, owner), 5)
     live = await read(cluster, owner)
-    assert ownership.foreign_managers(live) == ("kubectl",)
+    assert replica_owner.foreign_managers(live) == ("kubectl",)
     await children.Children(cluster).retake(owner.key, live, 3)
     assert state(await read(cluster, owner)) == (3, Writer.SCALER)
 

@@ -27,14 +27,23 @@ async def running(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def told(changes: "asyncio.Queue[Any]", written: ports.Object) -> None:
+    """Until a store has told of what was written, or of something later."""
+    version = ports.resource_version(written)
+    while ports.resource_version(await changes.get() or {}) < version:
+        pass
+
+
 async def test_a_store_sees_own_writes_by_their_version(cluster: ports.Cluster, name: str) -> None:
     store = cache.Store(cluster, ports.CONFIG_MAPS, NAMESPACE, label_selector=f"test={name}")
+    changes: asyncio.Queue[Any] = asyncio.Queue()
+    store.on_change(lambda old, new: changes.put_nowait(new))
     async with running(store.run()):
         await store.synced.wait()
         for count in "12":
             body = {"metadata": {"labels": {"test": name}}, "data": {"count": count}}
             written = await cluster.apply(ports.CONFIG_MAPS, NAMESPACE, name, body, manager="m")
-            await store.until(written["metadata"]["resourceVersion"])
+            await told(changes, written)
             found = store.get(NAMESPACE, name)
             assert found is not None
             assert found["data"] == {"count": count}
@@ -62,13 +71,14 @@ async def test_a_member_is_seen_and_its_leave_too(cluster: ports.Cluster, name: 
     ours = clock.SystemClock()
     member = leases.Membership(cluster, NAMESPACE, name, "127.0.0.1:1", "e1", ours)
     async with demand.Gateways(cluster, NAMESPACE, "token", ours) as gateways:
+        changes: asyncio.Queue[Any] = asyncio.Queue()
+        gateways.leases.on_change(lambda old, new: changes.put_nowait(new))
         gone = asyncio.Event()
         gateways.leases.on_change(lambda old, new: gone.set() if new is None else None)
         async with running(gateways.run()):
             async with running(member.run()):
                 await member.registered.wait()
-                lease = await cluster.get(ports.LEASES, NAMESPACE, name)
-                await gateways.leases.until(lease["metadata"]["resourceVersion"])
+                await told(changes, await cluster.get(ports.LEASES, NAMESPACE, name))
                 assert gateways.silent() == [name]
             await gone.wait()
             assert gateways.silent() == []

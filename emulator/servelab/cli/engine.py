@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import signal
 import socket
 import sys
 import time
@@ -11,11 +10,14 @@ import time
 import click
 
 from modelserve import errors
+from modelserve.adapters import signals
 from modelserve.adapters.clock import SystemClock
 from modelserve.catalog import gpus
+from modelserve.cli import options
 from modelserve.engines import launch
 from servelab.engine import assembly, logs
-from servelab.engine.server import EngineServer, EngineSpec
+from servelab.engine.assembly import EngineSpec
+from servelab.engine.server import EngineServer
 
 LOGGER = logging.getLogger("servelab.engine")
 EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --port 8000"
@@ -25,13 +27,7 @@ EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --
     context_settings={"ignore_unknown_options": True, "auto_envvar_prefix": "SERVELAB_ENGINE"}
 )
 @click.option("--gpu", default="NVIDIA-H100-80GB-HBM3", show_default=True, help="GPU product.")
-@click.option(
-    "--time-scale",
-    type=click.FloatRange(min=0.001, max=10_000),
-    default=1.0,
-    show_default=True,
-    help="Emulated seconds in one real second.",
-)
+@options.time_scale
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="0: any."
@@ -104,9 +100,7 @@ async def _run(
         lambda line: LOGGER.info("%s", logs.stamped(line, time.time())),
     )
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    signals.listen(stop)
     await server.start(sock)
     host, port = sock.getsockname()[:2]
     ready = {"ready": True, "model": spec.served_name, "url": f"http://{host}:{port}/v1"}

@@ -71,8 +71,10 @@ def logs(process: str, name: str, data_dir: Path | None, follow: bool, tail: int
     directory = where.directory(name, data_dir) / "logs"
     known = sorted(path.stem for path in directory.glob("*.log"))
     if process not in known:
-        there = f"there are: {', '.join(known)}" if known else "no local cluster has run there"
-        raise errors.InputError(f"no log of {process!r} in {directory}; {there}")
+        missing = f"no log of {process!r} in {directory}"
+        if not known:
+            raise errors.SetUpError(f"{missing}; no local cluster has run there")
+        raise errors.InputError(f"{missing}; there are: {', '.join(known)}")
     with (directory / f"{process}.log").open(errors="replace") as file:
         lines = file.readlines()
         for line in lines if tail is None else lines[len(lines) - min(tail, len(lines)) :]:

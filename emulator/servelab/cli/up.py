@@ -1,7 +1,6 @@
 """``servelab up``: starts a local cluster, in the foreground or behind."""
 
 import json
-import math
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 import click
 
 from modelserve import errors
+from modelserve.cli import options as cli_options
 from servelab.cli import where
 from servelab.cluster import (
     binaries,
@@ -28,21 +28,8 @@ POLL_REAL_S = 0.2
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def _check_finite(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):
-        raise click.BadParameter("it must be a number of emulated seconds in one real second")
-    return value
-
-
 @click.command()
-@click.option(
-    "--time-scale",
-    type=click.FloatRange(min=0, min_open=True, max=100_000),
-    default=1.0,
-    show_default=True,
-    callback=_check_finite,
-    help="Emulated seconds in one real second.",
-)
+@cli_options.time_scale
 @click.option("--detach", is_flag=True, help="Return when it is ready, and leave it running.")
 @where.data_dir_option
 @where.name_option

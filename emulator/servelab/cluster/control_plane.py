@@ -17,7 +17,7 @@ from servelab.cluster import (
     certificates,
     directories,
     kubeconfig,
-    ports,
+    loopback,
     processes,
     releases,
 )
@@ -55,14 +55,14 @@ def issue(directory: Path, now: datetime.datetime) -> Credentials:
     service_names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", *local)
     return Credentials(
         authority=authority.certificate,
-        apiserver=authority.server("apiserver", service_names, (ports.LOOPBACK, SERVICE_ADDRESS)),
-        etcd=authority.server("etcd", local, (ports.LOOPBACK,)),
+        apiserver=authority.server("apiserver", service_names, (loopback.ADDRESS, SERVICE_ADDRESS)),
+        etcd=authority.server("etcd", local, (loopback.ADDRESS,)),
         etcd_client=authority.client("etcd-client", "kube-apiserver-etcd-client"),
         admin=authority.client("admin", "servelab-admin", ["system:masters"]),
         controller_manager=authority.client("controller-manager", "system:kube-controller-manager"),
         scheduler=authority.client("scheduler", "system:kube-scheduler"),
         kubelet_client=authority.client("kubelet-client", "kube-apiserver-kubelet-client"),
-        kubelet=authority.server("kubelet", local, (ports.LOOPBACK,)),
+        kubelet=authority.server("kubelet", local, (loopback.ADDRESS,)),
         accounts=certificates.signing_key(directory, "service-accounts"),
     )
 
@@ -77,8 +77,8 @@ class ControlPlane:
         self._family = family
         self._directory = directory
         self._data = data
-        self._api_port, self._etcd_port, self._peer_port = ports.free(3)
-        self.server = f"https://{ports.LOOPBACK}:{self._api_port}"
+        self._api_port, self._etcd_port, self._peer_port = loopback.free_ports(3)
+        self.server = f"https://{loopback.ADDRESS}:{self._api_port}"
         self.credentials = issue(directory / "pki", datetime.datetime.now(datetime.UTC))
         self.kubeconfig = self._write_kubeconfig("kubeconfig", self.credentials.admin)
         self.admin = apiclient.ApiClient(
@@ -139,8 +139,8 @@ class ControlPlane:
 
     def _etcd_flags(self) -> list[str]:
         pair, authority = self.credentials.etcd, self.credentials.authority
-        client = f"https://{ports.LOOPBACK}:{self._etcd_port}"
-        peer = f"https://{ports.LOOPBACK}:{self._peer_port}"
+        client = f"https://{loopback.ADDRESS}:{self._etcd_port}"
+        peer = f"https://{loopback.ADDRESS}:{self._peer_port}"
         return [
             "--name=local",
             f"--data-dir={self._data}",
@@ -163,12 +163,12 @@ class ControlPlane:
     def _apiserver_flags(self) -> list[str]:
         credentials = self.credentials
         return [
-            f"--etcd-servers=https://{ports.LOOPBACK}:{self._etcd_port}",
+            f"--etcd-servers=https://{loopback.ADDRESS}:{self._etcd_port}",
             f"--etcd-cafile={credentials.authority}",
             f"--etcd-certfile={credentials.etcd_client.certificate}",
             f"--etcd-keyfile={credentials.etcd_client.key}",
-            f"--bind-address={ports.LOOPBACK}",
-            f"--advertise-address={ports.LOOPBACK}",
+            f"--bind-address={loopback.ADDRESS}",
+            f"--advertise-address={loopback.ADDRESS}",
             # Endpoints refuse loopback addresses, and nobody calls from inside a pod here.
             "--endpoint-reconciler-type=none",
             f"--secure-port={self._api_port}",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from modelserve import errors
-from servelab.cluster import processes, releases, reporting, store, toolchain, watching
+from servelab.cluster import processes, reaper, releases, reporting, store, toolchain
 
 SOURCES = Path(__file__).parent / "build"
 TITLE = "building Kubernetes"
@@ -182,7 +182,7 @@ def _running(
     command: list[str], module: Path, environment: Mapping[str, str], output: IO[str] | int
 ) -> "Iterator[subprocess.Popen[str]]":
     """A Go command in a process group of its own, which ends with the block or with us."""
-    watcher = watching.Watcher()
+    guard = reaper.Reaper()
     process = subprocess.Popen(
         command,
         cwd=module,
@@ -194,7 +194,7 @@ def _running(
         errors="replace",
         start_new_session=True,
     )
-    watcher.add(process.pid)
+    guard.add(process.pid)
     try:
         with process:
             try:
@@ -203,7 +203,7 @@ def _running(
                 processes.kill_group(process.pid)
                 raise
     finally:
-        watcher.close()
+        guard.close()
 
 
 def _last(lines: Sequence[str]) -> str:

@@ -199,7 +199,7 @@ class LocalCluster:
         addresses = workloads.Addresses.choose(self.options.gateway_port)
         family = processes.Family(self.home.logs)
         if not self.home.keep:
-            family.watcher.remove_with_us(self.home.directory)
+            family.guard.remove_with_us(self.home.directory)
         try:
             plane = control_plane.ControlPlane(found, family, self.home.run, self.home.etcd)
         except BaseException:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from modelserve import errors
-from servelab.cluster import watching
+from servelab.cluster import reaper
 
 LOG_END_LINES = 12
 POLL_REAL_S = 0.02
@@ -48,10 +48,10 @@ class Death:
 class Child:
     """One running process."""
 
-    def __init__(self, command: Command, log: Path, watcher: watching.Watcher) -> None:
+    def __init__(self, command: Command, log: Path, guard: reaper.Reaper) -> None:
         self.command = command
         self.log = log
-        self._watcher = watcher
+        self._guard = guard
         with log.open("ab") as output:
             self._log_begin_bytes = output.tell()
             try:
@@ -69,7 +69,7 @@ class Child:
                     f"{command.name} cannot be started from {command.arguments[0]}: "
                     f"{failure.strerror}"
                 ) from failure
-        watcher.add(self.pid)
+        guard.add(self.pid)
         self._watched = True
 
     @property
@@ -139,7 +139,7 @@ class Child:
         if self._watched:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
-            self._watcher.discard(self.pid)
+            self._guard.discard(self.pid)
             self._watched = False
 
 
@@ -149,11 +149,11 @@ class Family:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._children: dict[str, Child] = {}
-        self.watcher = watching.Watcher()
+        self.guard = reaper.Reaper()
 
     def start(self, command: Command) -> Child:
         """Start a child; its output goes to ``logs/NAME.log``."""
-        child = Child(command, self._logs / f"{command.name}.log", self.watcher)
+        child = Child(command, self._logs / f"{command.name}.log", self.guard)
         self._children[command.name] = child
         return child
 
@@ -192,7 +192,7 @@ class Family:
     def close(self) -> None:
         """Kill whoever is left and end the watch."""
         self.stop(tuple(self._children), 0, signal.SIGKILL)
-        self.watcher.close()
+        self.guard.close()
 
 
 def started_at(pid: int) -> str | None:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from servelab.cluster import control_plane, installation, ports, processes
+from servelab.cluster import control_plane, installation, loopback, processes
 
 OPERATOR = "operator"
 GATEWAY = "gateway"
@@ -28,9 +28,9 @@ class Addresses:
     @classmethod
     def choose(cls, gateway: int | None) -> "Addresses":
         """Free ports; the gateway's own if the user named one. SetUpError if that is taken."""
-        first, *others = ports.free(4)
+        first, *others = loopback.free_ports(4)
         if gateway is not None:
-            first = ports.require_free(gateway, "the gateway")
+            first = loopback.require_free_port(gateway, "the gateway")
         return cls(first, *others)
 
     def urls(self) -> dict[str, str]:
@@ -96,7 +96,7 @@ class Workloads:
 
     def _emulator_flags(self) -> Sequence[str]:
         return [
-            f"--kubelet-host={ports.LOOPBACK}",
+            f"--kubelet-host={loopback.ADDRESS}",
             f"--kubelet-client-ca={self.credentials.authority}",
             f"--kubelet-cert={self.credentials.kubelet.certificate}",
             f"--kubelet-key={self.credentials.kubelet.key}",
@@ -121,8 +121,8 @@ def _environment(base: Mapping[str, str]) -> dict[str, str]:
 
 
 def _address(port: int) -> str:
-    return f"{ports.LOOPBACK}:{port}"
+    return f"{loopback.ADDRESS}:{port}"
 
 
 def _url(port: int) -> str:
-    return f"http://{ports.LOOPBACK}:{port}"
+    return f"http://{loopback.ADDRESS}:{port}"

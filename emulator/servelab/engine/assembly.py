@@ -1,17 +1,30 @@
 """From a pod's container to the engine that serves in its place."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
-from modelserve.engines import kv, launch, steplaw
+from modelserve.engines import kv, launch, profiles, steplaw, types, vllm
 from modelserve.errors import InputError
+from servelab.engine.core import StepLaw
 from servelab.engine.schedule import BLOCK_TOKENS, CoreConfig
-from servelab.engine.server import EngineSpec
 
 # Spread of a step's duration around the law; a choice: steps of real engines vary by some per cent.
 STEP_JITTER = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """All that makes one engine what it is."""
+
+    served_name: str
+    model_name: str
+    config: CoreConfig
+    law: StepLaw
+    gpu_memory_utilization: float
+    seed: int
+    profile: types.Profile = vllm.PROFILE  # of the engine it stands in for
 
 
 def build(
@@ -53,15 +66,7 @@ def from_launch(
         law=law,
         gpu_memory_utilization=parsed.gpu_memory_utilization,
         seed=seed,
-    )
-
-
-def note(parsed: launch.Launch) -> str | None:
-    """What a reader of the log should know about the stand-in, if anything."""
-    if parsed.engine is EngineType.VLLM:
-        return None
-    return (
-        f"servelab: this stand-in for {parsed.engine} answers with vLLM's routes and metric names"
+        profile=profiles.of(parsed.engine),
     )
 
 

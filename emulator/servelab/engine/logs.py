@@ -1,7 +1,7 @@
 """The lines a vLLM 0.33 server writes: while it starts, for each request, and about its load."""
 
+import datetime
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -42,7 +42,7 @@ def start_lines(
 
 def stamped(line: str, at_unix_s: float) -> str:
     """The line with the date and time that vLLM puts after the level."""
-    stamp = time.strftime("%m-%d %H:%M:%S", time.gmtime(at_unix_s))
+    stamp = datetime.datetime.fromtimestamp(at_unix_s, datetime.UTC).strftime("%m-%d %H:%M:%S")
     return line.replace(" INFO [", f" INFO {stamp} [", 1).replace(
         " WARNING [", f" WARNING {stamp} [", 1
     )

@@ -145,7 +145,8 @@ class WorkerPool:
                 gpu=gpu_product,
                 seed=seed,
             )
-        except BaseException:
+        except ModelServeError:
+            # A cancelled wait leaves it: the worker has the command, and `kill` must find it.
             process.engines.discard(uid)
             raise
         return dial
@@ -246,9 +247,13 @@ class WorkerPool:
                     self._tell(message["log"])
                 else:
                     process.settle(message)
-            code = await process.process.wait()
+        except ValueError:
+            # A line that is too long, or no JSON: what it says can be trusted no more.
+            LOGGER.exception("an engine worker is replaced")
+            process.process.kill()
         finally:
             self._processes.remove(process)
+        code = await process.process.wait()
         code = 128 - code if code < 0 else code
         process.fail(code)
         if not self._stopping:

@@ -43,9 +43,9 @@ def unknown_model(name: str, served: str) -> Refusal:
 
 def too_long(prompt_tokens: int, output_tokens: int, max_model_tokens: int) -> Refusal:
     """Prompt and answer do not fit the model's length."""
-    wish = f" and {output_tokens} output tokens" if output_tokens else ""
+    wish = f" and the answer may take {output_tokens}" if output_tokens else ""
     return Refusal(
-        f"The prompt has {prompt_tokens} tokens{wish}, and this model's maximum context length "
+        f"The prompt takes {prompt_tokens} tokens{wish}, but this model's maximum context length "
         f"is {max_model_tokens} tokens: shorten the prompt or ask for fewer tokens.",
         param="input_tokens",
     )

@@ -21,12 +21,16 @@ class PlainRoutes:
     model_name: str
     max_model_tokens: int
     created: int
+    health_paths: Sequence[str]
 
     def routes(self) -> Sequence[tuple[str, str, Handler]]:
         """Method, path, handler."""
         return (
             ("GET", "/v1/models", self._models),
-            ("GET", "/health", self._health),
+            *(
+                ("GET", path, self._health)
+                for path in dict.fromkeys(("/health", *self.health_paths))
+            ),
             ("GET", "/ping", self._health),
             ("POST", "/ping", self._health),
             ("GET", "/version", self._version),

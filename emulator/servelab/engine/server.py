@@ -6,19 +6,18 @@ import socket
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from aiohttp import HttpVersion11, web
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
-from servelab.engine import chunks, lengths, logs, protocol, refusals, routes
-from servelab.engine.core import EngineCore, QueueFull, StepLaw
+from servelab.engine import chunks, lengths, logs, protocol, refusals, routes, standins
+from servelab.engine.assembly import EngineSpec
+from servelab.engine.core import EngineCore, QueueFull
 from servelab.engine.driver import Driver
 from servelab.engine.exporter import CONTENT_TYPE, CacheConfig, Exporter
 from servelab.engine.protocol import Call
 from servelab.engine.replies import Choice, Reply, StreamReply
-from servelab.engine.schedule import CoreConfig
 from servelab.engine.sequences import CoreRequest
 from servelab.engine.vocabulary import Answer
 
@@ -28,18 +27,6 @@ BACKLOG = 2048
 CLEAN_UP_REAL_S = 1.0
 # vLLM tells its load every 10 s while it has any.
 LOAD_LOG_REAL_S = 10.0
-
-
-@dataclass(frozen=True, slots=True)
-class EngineSpec:
-    """All that makes one engine what it is."""
-
-    served_name: str
-    model_name: str
-    config: CoreConfig
-    law: StepLaw
-    gpu_memory_utilization: float
-    seed: int
 
 
 class EngineServer:
@@ -59,6 +46,7 @@ class EngineServer:
             spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization
         )
         self.exporter = Exporter(core, spec.served_name, cache, time.time())
+        self._load_gauges = standins.LoadGauges(spec.profile, time.time())
         self.driver = Driver(core, clock, self.exporter)
         self._runner = web.AppRunner(
             self._application(),
@@ -120,16 +108,18 @@ class EngineServer:
             self.spec.model_name,
             self.spec.config.max_model_tokens,
             self._created,
+            standins.health_paths(self.spec.profile),
         )
         table = (
             ("POST", "/v1/chat/completions", self._chat),
             ("POST", "/v1/completions", self._completion),
-            ("GET", "/metrics", self._metrics),
             ("GET", "/load", self._load),
             *plain.routes(),
         )
         for method, path, handler in table:
             app.router.add_route(method, path, handler)
+        for path in dict.fromkeys(("/metrics", self.spec.profile.metrics_path)):
+            app.router.add_get(path, self._metrics)
         return app
 
     @web.middleware
@@ -173,8 +163,10 @@ class EngineServer:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self.driver.settle()
-        text = self.exporter.render().encode()
-        return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
+        core = self._core
+        text = self.exporter.render()
+        text += self._load_gauges.render(core.running, core.waiting, core.kv_usage)
+        return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()

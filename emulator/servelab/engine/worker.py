@@ -21,7 +21,8 @@ from typing import Any
 from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine import assembly, logs
-from servelab.engine.server import EngineServer, EngineSpec
+from servelab.engine.assembly import EngineSpec
+from servelab.engine.server import EngineServer
 
 LOGGER = logging.getLogger(__name__)
 LINE_LIMIT_BYTES = 16 * 1024 * 1024

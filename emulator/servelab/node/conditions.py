@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from modelserve.api import names
+from modelserve.api import names, timestamps
 from servelab.node import records, wording
 
 ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -31,7 +31,7 @@ class Conditions:
             "observedGeneration": generation,
             "status": status,
             "lastProbeTime": None,
-            "lastTransitionTime": records.stamp(known[1]),
+            "lastTransitionTime": timestamps.format_time(known[1]),
         }
         # An explicit null takes a reason away that the last write left there.
         return body | {"reason": why[0] or None, "message": why[1] or None}

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from modelserve.api import names
+from modelserve.api import names, timestamps
 from servelab.node import actions, conditions, images, podspec, records, starting
 from servelab.timing import transfers
 
@@ -131,7 +131,7 @@ class Context:
             "conditions": rows,
             "hostIP": self.host.ip,
             "hostIPs": [{"ip": self.host.ip}],
-            "startTime": records.stamp(state.accepted_real_s),
+            "startTime": timestamps.format_time(state.accepted_real_s),
         }
         if any(record.container_id for record in state.records):
             body |= {"podIP": self.pod_ip, "podIPs": [{"ip": self.pod_ip}]}

@@ -58,6 +58,7 @@ class Emulator:
         )
         self._machines: dict[str, machine.Machine] = {}
         self._runners: dict[str, runner.PodRunner] = {}
+        self._loops: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._beats: dict[str, list[asyncio.Task[None]]] = {}
         self._changed = asyncio.Event()
@@ -70,7 +71,7 @@ class Emulator:
     async def __aenter__(self) -> "Emulator":
         stores = (self._pools, self._nodes, self._pods)
         for store in stores:
-            self._spawn(store.run())
+            self._loops.append(asyncio.create_task(store.run()))
         for store in stores:
             await store.synced.wait()
         self._nodes.on_change(self._node_changed)
@@ -78,16 +79,23 @@ class Emulator:
             self._pod_changed(None, pod)
         self._pods.on_change(self._pod_changed)
         self._pools.on_change(lambda old, new: self._changed.set())
-        self._spawn(self._reconcile())
-        self._spawn(self._refresh())
+        for loop in (self._reconcile(), self._refresh()):
+            self._loops.append(asyncio.create_task(loop))
         return self
 
     async def __aexit__(self, *exception: object) -> None:
-        beats = [task for tasks in self._beats.values() for task in tasks]
-        for task in (*self._tasks, *beats):
+        beats = (task for tasks in self._beats.values() for task in tasks)
+        tasks = [*self._loops, *self._tasks, *beats]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, *beats, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.gather(*(found.stop() for found in self._runners.values()))
+
+    async def run(self) -> None:
+        """Wait for ever; raises what a loop of ours died of."""
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
 
     # What others ask.
 
@@ -154,7 +162,7 @@ class Emulator:
             node, facts, host, sink, lambda: self._images_changed(name)
         )
         beat = heartbeat.Heartbeat(self._cluster, node, self._clock, self._figures.lease_late)
-        self._beats[name] = [asyncio.create_task(beat.run()), asyncio.create_task(sink.run())]
+        self._beats[name] = [self._task(beat.run()), self._task(sink.run())]
         for pod in sorted(self._pods.items(), key=_began):
             if pod["spec"]["nodeName"] == name:
                 self._pod_changed(None, pod)
@@ -241,12 +249,17 @@ class Emulator:
             await self._keeper.refresh(known.object, known.host.images.listing())
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
+        task = self._task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._tasks.discard)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """One whose failure concerns one pod or node: it is told, and the others go on."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._tell)
+        return task
+
+    def _tell(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             log.error("a task of the emulator failed", exc_info=task.exception())
 

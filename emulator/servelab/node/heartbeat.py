@@ -1,12 +1,11 @@
 """Node Leases: renewed every 10 real seconds, spread over the nodes."""
 
-import asyncio
 import logging
 import zlib
 from collections.abc import Callable
 
 from modelserve import errors, ports
-from modelserve.adapters import timestamps
+from modelserve.api import timestamps
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +51,7 @@ class Heartbeat:
                 return
             except errors.ClusterError as error:
                 log.warning("Lease of node %s: %s", self._name, error)
-                await asyncio.sleep(RETRY_REAL_S)
+                await self._clock.sleep_real(RETRY_REAL_S)
 
     async def _write(self, now: str) -> None:
         spec = {

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from modelserve.catalog import images as catalogue
 from servelab.timing import transfers
 
 # node.status.images is capped, as by a kubelet.
@@ -21,20 +22,9 @@ class PullState:
     size_bytes: int
 
 
-def canonical(image: str) -> str:
-    """The full name of an image: registry and tag filled in, as the runtime lists it."""
-    first, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif "." not in first and ":" not in first and first != "localhost":
-        image = f"docker.io/{image}"
-    tail = image.rpartition("/")[2]
-    return image if ":" in tail or "@" in tail else f"{image}:latest"
-
-
 def digest(image: str) -> str:
     """A stable sha256 for an image name, in place of the real content's."""
-    return f"sha256:{hashlib.sha256(canonical(image).encode()).hexdigest()}"
+    return f"sha256:{hashlib.sha256(catalogue.canonical(image).encode()).hexdigest()}"
 
 
 class NodeImages:
@@ -63,18 +53,18 @@ class NodeImages:
         self._queue_free_s = 0.0
 
     def present(self, image: str) -> bool:
-        return canonical(image) in self._sizes
+        return catalogue.canonical(image) in self._sizes
 
     def add(self, image: str, size_bytes: int) -> bool:
         """Note that the image is there; returns whether that is news."""
-        name = canonical(image)
+        name = catalogue.canonical(image)
         news = name not in self._sizes
         self._sizes[name] = max(size_bytes, self._sizes.get(name, 0))
         return news
 
     def pull(self, key: str, image: str, work: transfers.Work, now_s: float) -> None:
         """Ask for an image; ``key`` names the asking container. ``now_s`` may lie in the past."""
-        name = canonical(image)
+        name = catalogue.canonical(image)
         begun_s = max(now_s, self._queue_free_s) if self._serialize else now_s
         under_way = [state for known, state in self._pulls.values() if known == name]
         if self.present(image) or under_way:

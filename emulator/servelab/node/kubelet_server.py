@@ -4,13 +4,15 @@ import asyncio
 import json
 import ssl
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from aiohttp import web
 
 from modelserve import errors, ports
-from servelab.node import journal, records, wording
+from modelserve.api import timestamps
+from servelab.node import journal, wording
 from servelab.node.records import Record
 
 NOT_YET = "exec, attach and port-forward are not served by emulated nodes yet\n"
@@ -30,18 +32,27 @@ class LoggedPod(Protocol):
 Lookup = Callable[[str, str], LoggedPod | None]
 
 
-def server_context(certificate: Path, key: Path, client_ca: Path) -> ssl.SSLContext:
+@dataclass(frozen=True, slots=True)
+class Files:
+    """PEM files: whose certificates are let in, and our own."""
+
+    client_ca: Path
+    certificate: Path
+    key: Path
+
+
+def server_context(files: Files) -> ssl.SSLContext:
     """TLS that lets in only who has a certificate of the client CA. Raises InputError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.verify_mode = ssl.CERT_REQUIRED
     try:
-        context.load_cert_chain(certificate, key)
-        context.load_verify_locations(client_ca)
+        context.load_cert_chain(files.certificate, files.key)
+        context.load_verify_locations(files.client_ca)
     except (OSError, ssl.SSLError) as error:
         raise errors.InputError(
-            f"the kubelet API's certificates cannot be used ({certificate}, {key}, "
-            f"{client_ca}): {error}"
+            f"the kubelet API's certificates cannot be used ({files.certificate}, {files.key}, "
+            f"{files.client_ca}): {error}"
         ) from error
     return context
 
@@ -115,7 +126,7 @@ def read_query(query: Mapping[str, str], now_s: float) -> journal.Query:
     since_s = None if since_seconds is None else now_s - since_seconds
     if since_time:
         try:
-            since_s = records.unix(since_time)
+            since_s = timestamps.parse_time(since_time)
         except ValueError as error:
             raise errors.InputError(f"sinceTime must be RFC 3339, not {since_time!r}") from error
     return journal.Query(

@@ -7,12 +7,12 @@ from typing import Any
 import pydantic
 
 from modelserve import errors, ports
-from modelserve.adapters import cache, timestamps
-from modelserve.api import names
+from modelserve.adapters import cache
+from modelserve.api import conditions, names, timestamps
+from modelserve.api import pods as pod_facts
 from modelserve.api.pool import GPUPoolSpec
 from modelserve.catalog import gpus
-from servelab.node import registration, usage
-from servelab.node.writer import STRATEGIC_MERGE
+from servelab.node import registration
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class PoolKeeper:
 
     async def reconcile(self, pods: Iterable[ports.Object]) -> None:
         """Create, change and remove nodes; write the status. Raises ClusterError."""
-        requests = usage.gpus_by_node(pods)
+        requests = gpus_by_node(pods)
         for owner in self._pools.items():
             if not owner["metadata"].get("deletionTimestamp"):
                 await self._keep(owner, requests)
@@ -54,9 +54,13 @@ class PoolKeeper:
         """Write a node's status: heartbeat, images, kubelet address."""
         pool_name = node["metadata"]["labels"].get(names.LABEL_POOL, "")
         spec = self.spec(pool_name)
-        if spec is None:
+        try:
+            gpu = None if spec is None else gpus.find(spec.gpu)
+        except errors.UnknownName:
+            gpu = None  # The pool was changed to a GPU that nobody knows; its status says so.
+        if spec is None or gpu is None:
             return
-        name, gpu = node["metadata"]["name"], gpus.find(spec.gpu)
+        name = node["metadata"]["name"]
         status = registration.render_status(name, spec, gpu, self._kubelet)
         status["conditions"] = registration.render_conditions(node, self._unix_s())
         await self._patch_status(name, status | {"images": images})
@@ -109,7 +113,7 @@ class PoolKeeper:
             await self._cluster.patch(ports.NODES, None, meta["name"], body)
         status = registration.render_status(meta["name"], spec, gpu, self._kubelet)
         known = node.get("status") or {}
-        if not registration.ready(node):
+        if not conditions.is_true(node, "Ready"):
             # A lapse of ours: the node controller thinks it dead.
             status["conditions"] = registration.render_conditions(node, self._unix_s())
         if any(known.get(key) != value for key, value in status.items()):
@@ -139,7 +143,7 @@ class PoolKeeper:
                 None,
                 name,
                 {"status": dict(status)},
-                content_type=STRATEGIC_MERGE,
+                content_type=ports.STRATEGIC_PATCH,
                 subresource="status",
             )
         except errors.NotFound:
@@ -157,7 +161,7 @@ class PoolKeeper:
         requests: Mapping[str, int],
     ) -> None:
         nodes = self._of_pool(owner["metadata"]["name"])
-        ready = sum(registration.ready(node) for node in nodes)
+        ready = sum(conditions.is_true(node, "Ready") for node in nodes)
         in_use = sum(requests.get(node["metadata"]["name"], 0) for node in nodes)
         if ready == len(nodes) == len(wanted):
             condition = ("True", "NodesReady", f"all {ready} nodes are ready")
@@ -176,8 +180,7 @@ class PoolKeeper:
     ) -> None:
         meta, known = owner["metadata"], owner.get("status") or {}
         status, reason, message = condition
-        conditions: list[dict[str, Any]] = known.get("conditions") or []
-        old = next((c for c in conditions if c["type"] == "Ready"), {})
+        old = conditions.find(owner, "Ready")
         since = old.get("lastTransitionTime") if old.get("status") == status else None
         body = {
             "observedGeneration": meta.get("generation", 1),
@@ -204,6 +207,16 @@ class PoolKeeper:
                 )
             except errors.NotFound:
                 log.debug("pool %s is gone", meta["name"])
+
+
+def gpus_by_node(pods: Iterable[ports.Object]) -> Mapping[str, int]:
+    """GPUs requested by the pods of each node that have not ended."""
+    counts: dict[str, int] = {}
+    for pod in pods:
+        node = pod["spec"].get("nodeName", "")
+        if node and not pod_facts.is_over(pod):
+            counts[node] = counts.get(node, 0) + sum(pod_facts.gpus(pod).values())
+    return counts
 
 
 def _differing(found: Mapping[str, str], wanted: Mapping[str, str | None]) -> dict[str, str | None]:

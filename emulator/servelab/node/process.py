@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import signal
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -15,13 +14,12 @@ from aiohttp import web
 
 from modelserve import errors
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, timescale
+from modelserve.adapters import kube, signals, timescale
 from servelab.node import emulator, figures, kubelet_server, registration
 
 log = logging.getLogger(__name__)
 
 SHUTDOWN_REAL_S = 1.0
-STOP_REAL_S = 8.0
 PORT_FILE = "kubelet-port"
 
 
@@ -33,33 +31,23 @@ class Settings:
     namespace: str
     time_scale: float
     kubelet_listen: tuple[str, int]
-    kubelet_client_ca: Path
-    kubelet_cert: Path
-    kubelet_key: Path
+    kubelet_files: kubelet_server.Files | None  # None: no kubelet API
     workers: int
     data_dir: Path | None
     metrics_listen: tuple[str, int]
 
 
 async def run(settings: Settings) -> None:
-    """Serve until SIGTERM or SIGINT. Raises ModelServeError."""
+    """Serve until SIGTERM or SIGINT. Raises ModelServeError, and what a loop died of."""
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    serving = asyncio.create_task(_serve(settings, stop))
-    stopping = asyncio.create_task(stop.wait())
-    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    # Asked to stop while still starting: nothing will look at ``stop`` soon.
-    with contextlib.suppress(TimeoutError, asyncio.CancelledError):
-        await asyncio.wait_for(serving, STOP_REAL_S)
+    signals.listen(stop)
+    await signals.unless_stopped(_serve(settings), stop)
+    log.info("stopped")
 
 
-async def _serve(settings: Settings, stop: asyncio.Event) -> None:
-    context = kubelet_server.server_context(
-        settings.kubelet_cert, settings.kubelet_key, settings.kubelet_client_ca
-    )
+async def _serve(settings: Settings) -> None:
+    files = settings.kubelet_files
+    context = None if files is None else kubelet_server.server_context(files)
     clock, numbers = clocks.SystemClock(settings.time_scale), figures.Figures()
     async with contextlib.AsyncExitStack() as stack:
         kubelet_socket = stack.enter_context(_bound_again(settings))
@@ -71,14 +59,16 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
         started = await stack.enter_async_context(
             emulator.running(cluster, clock, settings.workers, kubelet, numbers)
         )
-        api = kubelet_server.KubeletServer(started.lookup, started.pods, clock.wall_s)
-        await stack.enter_async_context(_site(api.app, kubelet_socket, context))
+        if context is None:
+            log.warning("no kubelet API: kubectl logs will not work for pods on emulated nodes")
+        else:
+            api = kubelet_server.KubeletServer(started.lookup, started.pods, started.unix_s)
+            await stack.enter_async_context(_site(api.app, kubelet_socket, context))
         metrics = _metrics_app(started, numbers)
         await stack.enter_async_context(_site(metrics, metrics_socket, None))
         ports = {"kubeletPort": kubelet.port, "metricsPort": _port(metrics_socket)}
         print(json.dumps({"ready": True, **ports}), flush=True)  # noqa: T201 - tells the starter
-        await stop.wait()
-        log.info("stopping")
+        await started.run()
 
 
 def _metrics_app(started: emulator.Emulator, numbers: figures.Figures) -> web.Application:

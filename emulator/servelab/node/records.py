@@ -3,20 +3,11 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
+from modelserve.api import timestamps
+from modelserve.catalog import images as catalogue
 from servelab.node import images, podspec, probing
-
-
-def stamp(unix_s: float) -> str:
-    """Unix seconds as the API writes times, cut to seconds."""
-    return datetime.fromtimestamp(int(unix_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def unix(text: str) -> float:
-    """An API time as Unix seconds."""
-    return datetime.fromisoformat(text).timestamp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +27,8 @@ class Ended:
         if self.message:
             body["message"] = self.message
         return body | {
-            "startedAt": stamp(self.started_at_s),
-            "finishedAt": stamp(self.finished_at_s),
+            "startedAt": timestamps.format_time(self.started_at_s),
+            "finishedAt": timestamps.format_time(self.finished_at_s),
             "containerID": self.container_id,
         }
 
@@ -46,8 +37,8 @@ class Ended:
         return cls(
             int(body.get("exitCode", 0)),
             body.get("reason", ""),
-            unix(body.get("startedAt") or "1970-01-01T00:00:00Z"),
-            unix(body.get("finishedAt") or "1970-01-01T00:00:00Z"),
+            timestamps.parse_time(body.get("startedAt") or "1970-01-01T00:00:00Z"),
+            timestamps.parse_time(body.get("finishedAt") or "1970-01-01T00:00:00Z"),
             body.get("containerID", ""),
             body.get("message", ""),
         )
@@ -129,7 +120,7 @@ class Record:
             "lastState": {"terminated": self.last.to_json()} if self.last else {},
             "ready": self.ready,
             "restartCount": self.restarts,
-            "image": images.canonical(self.spec.image) if ran else self.spec.image,
+            "image": catalogue.canonical(self.spec.image) if ran else self.spec.image,
             "imageID": images.digest(self.spec.image) if ran else "",
         }
         if ran:
@@ -140,7 +131,7 @@ class Record:
         if self.ended:
             return {"terminated": self.ended.to_json()}
         if self.started_at_s is not None:
-            return {"running": {"startedAt": stamp(self.started_at_s)}}
+            return {"running": {"startedAt": timestamps.format_time(self.started_at_s)}}
         message = {"message": self.waiting_message} if self.waiting_message else {}
         return {"waiting": {"reason": self.waiting, **message}}
 

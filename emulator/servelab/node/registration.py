@@ -7,10 +7,9 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from modelserve.api import names, pool, quantities
+from modelserve.api import names, pool, quantities, timestamps
 from modelserve.catalog import gpus, storage
 from modelserve.ports import Object
-from servelab.node import records
 
 HOST_ARCHITECTURE = "amd64"
 DRIVER = ("570", "172", "08")
@@ -139,7 +138,7 @@ def render_status(
 def render_conditions(found: Object, now_real_s: float) -> list[dict[str, Any]]:
     """All conditions of a healthy node; ``found`` is the Node as it stands."""
     known = {entry["type"]: entry for entry in (found.get("status") or {}).get("conditions") or ()}
-    now = records.stamp(now_real_s)
+    now = timestamps.format_time(now_real_s)
     ready = ("Ready", "True", "KubeletReady", "kubelet is posting ready status")
     rows = [*((k, s, r, f"kubelet has {m}") for k, s, r, m in _HEALTHY), ready]
     return [
@@ -155,12 +154,6 @@ def render_conditions(found: Object, now_real_s: float) -> list[dict[str, Any]]:
         }
         for kind, status, reason, message in rows
     ]
-
-
-def ready(node: Object) -> bool:
-    """Whether the Node's Ready condition is True."""
-    found = (node.get("status") or {}).get("conditions") or ()
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in found)
 
 
 def _nvidia_labels(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> dict[str, str]:

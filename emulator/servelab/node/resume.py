@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from modelserve.api import names, wire
+from modelserve.api import names, timestamps, wire
 from servelab.node import containers, engines, podspec, records, starting
 from servelab.node.context import Context, Host, Stage, State
 from servelab.node.stages import PodLife
@@ -49,7 +49,7 @@ def began_real_s(pod: podspec.Pod) -> float:
     stamps = _stamps(pod)
     if stamps:
         return stamps[0].start_ms / 1000
-    return records.unix((pod.raw.get("status") or {})["startTime"])
+    return timestamps.parse_time((pod.raw.get("status") or {})["startTime"])
 
 
 def _stamps(pod: podspec.Pod) -> tuple[wire.PhaseStamp, ...]:
@@ -76,7 +76,7 @@ def _state(
     state.accepted_real_s = began_real_s(pod)
     found = {entry["type"]: entry for entry in status.get("conditions") or ()}
     for kind, entry in found.items():
-        since = records.unix(entry.get("lastTransitionTime") or status["startTime"])
+        since = timestamps.parse_time(entry.get("lastTransitionTime") or status["startTime"])
         state.flips.since_s[kind] = (entry["status"], since)
     sandbox = found.get("PodReadyToStartContainers", {}).get("status") == "True"
     state.sandbox = "ready" if sandbox else "absent"
@@ -101,7 +101,7 @@ def _record(
     record.restarts = record.crashes = int(status.get("restartCount", 0))
     record.container_id = status.get("containerID", "")
     if "running" in known:
-        record.resume(records.unix(known["running"]["startedAt"]), status, now_real_s)
+        record.resume(timestamps.parse_time(known["running"]["startedAt"]), status, now_real_s)
     elif "terminated" in known:
         record.ended = records.Ended.parse(known["terminated"])
         record.started_at_s = record.ended.started_at_s

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from modelserve import errors, ports
-from modelserve.adapters import cache
+from modelserve.api import conditions, timestamps
 from servelab.engine import logs
 from servelab.node import (
     actions,
@@ -86,7 +86,7 @@ class PodRunner:
             # The stamp is the deadline, cut to seconds; the grace from now on is exact but for
             # pods that were going before we came.
             grace = float(meta.get("deletionGracePeriodSeconds") or 0)
-            self.life.delete(min(now + grace, records.unix(meta["deletionTimestamp"]) + 1))
+            self.life.delete(min(now + grace, timestamps.parse_time(meta["deletionTimestamp"]) + 1))
         self._reassert(pod)
         self._wake.set()
 
@@ -221,10 +221,10 @@ class PodRunner:
         """After a lapse the node controller set the pod unready: a kubelet takes that back."""
         sent = self._writer.sent
         seen = pod.raw["metadata"].get("resourceVersion", "")
-        newer = cache.parse_version(seen) >= cache.parse_version(self._writer.version)
+        newer = ports.parse_version(seen) >= ports.parse_version(self._writer.version)
         if sent is None or not self._writer.idle or not newer:
             return
-        if _ready(sent) != _ready(pod.raw.get("status") or {}):
+        if _ready({"status": sent}) != _ready(pod.raw):
             self._writer.again()
 
     def _journal(self, container: str) -> journal.Journal:
@@ -241,9 +241,8 @@ class PodRunner:
             log.debug("engine of pod %s/%s: %s", self.pod.namespace, self.pod.name, error)
 
 
-def _ready(status: ports.Object) -> str:
-    found = status.get("conditions") or ()
-    return next((str(entry["status"]) for entry in found if entry["type"] == "Ready"), "")
+def _ready(pod: ports.Object) -> str:
+    return str(conditions.find(pod, "Ready").get("status", ""))
 
 
 def _seed(uid: str) -> int:

@@ -11,7 +11,6 @@ from modelserve.adapters import backoff
 
 log = logging.getLogger(__name__)
 
-STRATEGIC_MERGE = "application/strategic-merge-patch+json"
 FIRST_PAUSE_REAL_S = 0.1
 LONGEST_PAUSE_REAL_S = 5.0
 
@@ -110,7 +109,7 @@ class PodWriter:
                 self._namespace,
                 self._name,
                 {"metadata": {"uid": self._uid}, "status": dict(status)},
-                content_type=STRATEGIC_MERGE,
+                content_type=ports.STRATEGIC_PATCH,
                 subresource="status",
             )
             self._note(answer)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from modelserve import errors, ports
 from modelserve.adapters import cache
-from modelserve.api import names
+from modelserve.api import conditions, names, pods
 
 Seen = TypeVar("Seen")
 
@@ -47,10 +47,7 @@ class Eyes:
 
     def condition(self, name: str, kind: str) -> Mapping[str, Any]:
         """One condition of a ModelServe, empty if it has none of that type."""
-        for condition in self.status(name).get("conditions") or ():
-            if condition["type"] == kind:
-                return dict(condition)
-        return {}
+        return conditions.find({"status": self.status(name)}, kind)
 
     def ordered(self, name: str) -> int:
         """Replicas its Deployment is told to have."""
@@ -112,11 +109,9 @@ def _never(item: ports.Object) -> bool:
 
 def serving(pod: ports.Object) -> bool:
     """Whether a pod is there to stay: not on its way out, not ended."""
-    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    return not ended and not pod["metadata"].get("deletionTimestamp")
+    return not pods.is_over(pod) and not pod["metadata"].get("deletionTimestamp")
 
 
 def ready(pod: ports.Object) -> bool:
     """Whether a pod is Ready and stays."""
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return serving(pod) and any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return serving(pod) and pods.is_ready(pod)

@@ -43,9 +43,6 @@ class Store:
             name: {} for name in self._index_keys
         }
         self._callbacks: list[Callback] = []
-        self._version = 0
-        self._progress = asyncio.Event()
-        self._age_real_s: Callable[[], float] | None = None
 
     async def run(self) -> None:
         """Follow the watch until cancelled."""
@@ -55,7 +52,6 @@ class Store:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
         )
-        self._age_real_s = getattr(events, "age_real_s", None)
         try:
             async for event in events:
                 self.handle(event)
@@ -69,10 +65,6 @@ class Store:
             self.synced.set()
         else:
             self._put(event.object, gone=event.change is ports.Change.DELETED)
-        version = event.object.get("metadata", {}).get("resourceVersion", "")
-        self._version = max(self._version, parse_version(version))
-        self._progress.set()
-        self._progress = asyncio.Event()
 
     def on_change(self, callback: Callback) -> None:
         """Call it with (old, new) at each change from now on, and for what is there already."""
@@ -94,23 +86,6 @@ class Store:
 
     def __len__(self) -> int:
         return len(self._objects)
-
-    def at_least(self, resource_version: str) -> bool:
-        """Whether what was written at this version has been seen here.
-
-        Compares versions as integers, which Kubernetes promises from 1.35 on (KEP-5504) within a
-        resource, and which has always held on etcd.
-        """
-        return self._version >= parse_version(resource_version)
-
-    async def until(self, resource_version: str) -> None:
-        """Wait for ``at_least``. Give it a timeout: an object that went meanwhile tells nothing."""
-        while not self.at_least(resource_version):
-            await self._progress.wait()
-
-    def age_real_s(self) -> float:
-        """Real seconds since the API server was last heard of; infinite before ``run``."""
-        return self._age_real_s() if self._age_real_s else float("inf")
 
     def _put(self, item: ports.Object, *, gone: bool) -> None:
         key = item["metadata"].get("namespace", ""), item["metadata"]["name"]
@@ -138,11 +113,6 @@ class Store:
                 members.pop(key, None)
                 if not members:
                     self._indexes[name].pop(index_key, None)
-
-
-def parse_version(resource_version: str) -> int:
-    """A resource version as a number; 0 for one that is none."""
-    return int(resource_version) if resource_version.isdecimal() else 0
 
 
 def _call(callback: Callback, old: ports.Object | None, new: ports.Object | None) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelserve import errors, ports
-from modelserve.adapters import timestamps
+from modelserve.api import timestamps
 
 log = logging.getLogger(__name__)
 

@@ -7,10 +7,9 @@ import math
 import re
 from collections.abc import Iterator
 
+from modelserve.decide import demand
 from modelserve.engines import types
 
-# More requests than this at one engine is a broken counter, not a queue.
-MOST_REQUESTS = 1e6
 _BLANKS = b" \t"
 
 
@@ -24,7 +23,7 @@ def parse_queue(text: bytes, metrics: types.MetricNames) -> tuple[float, float, 
     if not waiting or not running:
         return None
     counts = sum(waiting), sum(running)
-    if not all(math.isfinite(n) and 0 <= n <= MOST_REQUESTS for n in (*waiting, *running, *counts)):
+    if not all(map(demand.usable, (*waiting, *running, *counts))):
         return None
     usage = _values(text, metrics.kv_usage) if metrics.kv_usage else []
     mean = sum(usage) / len(usage) if usage else 0.0

@@ -27,9 +27,6 @@ KEEP_REAL_S = 75.0
 USER_AGENT = f"modelserve/{importlib.metadata.version('modelserve')}"
 
 APPLY = "application/apply-patch+yaml"
-MERGE_PATCH = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 _TIMEOUT = aiohttp.ClientTimeout(total=ANSWER_REAL_S, sock_connect=CONNECT_REAL_S)
 _CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
@@ -155,7 +152,7 @@ class KubeCluster:
         name: str,
         body: ports.Object | Sequence[ports.Object],
         *,
-        content_type: str = MERGE_PATCH,
+        content_type: str = ports.MERGE_PATCH,
         subresource: str = "",
         manager: str = "",
     ) -> ports.Object:

@@ -3,12 +3,10 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 from typing import Any, Self
 
 from modelserve import errors, ports
-from modelserve.adapters import timestamps
-from modelserve.api import names, wire
+from modelserve.api import names, timestamps, wire
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +32,6 @@ class LeaderElection:
         duration_real_s: float = 15.0,
         renew_real_s: float = 10.0,
         retry_real_s: float = 2.0,
-        on_lost: Callable[[], None] | None = None,
     ) -> None:
         """``renew_real_s``: without a renewal for that long the lead is given up."""
         self.lost = asyncio.Event()
@@ -46,7 +43,6 @@ class LeaderElection:
         self._duration_real_s = duration_real_s
         self._renew_real_s = renew_real_s
         self._retry_real_s = retry_real_s
-        self._on_lost = on_lost
         self._lease: ports.Object | None = None
         self._seen_real_s = 0.0
         self._renewing: asyncio.Task[None] | None = None
@@ -103,8 +99,6 @@ class LeaderElection:
                 log.warning("cannot renew Lease %s: %r", self._name, error)
         log.error("lost the lead to %s", self._holder() or "nobody yet")
         self.lost.set()
-        if self._on_lost is not None:
-            self._on_lost()
 
     async def _try(self) -> bool:
         """Take or renew the Lease if we may; False if another has it or was quicker."""

@@ -94,13 +94,8 @@ class ListWatch:
         self._pause = backoff.Backoff(rng, PAUSE_FIRST_REAL_S, PAUSE_MOST_REAL_S)
         self._known: dict[tuple[str, str], ports.Object] = {}
         self._version = ""
-        self._heard_real_s = clock.real_s()
         self._complaint = ""
         self._events = self._run()
-
-    def age_real_s(self) -> float:
-        """Real seconds since the server was last heard of (list, event or bookmark)."""
-        return self._clock.real_s() - self._heard_real_s
 
     def __aiter__(self) -> Self:
         return self
@@ -134,7 +129,6 @@ class ListWatch:
         events = list(_differences(self._known, fresh))
         self._known = fresh
         self._version = version
-        self._heard_real_s = self._clock.real_s()
         synced = {"metadata": {"resourceVersion": version}}
         return [*events, ports.WatchEvent(ports.Change.SYNCED, synced)]
 
@@ -175,7 +169,6 @@ class ListWatch:
         return ports.WatchEvent(change, item)
 
     def _heard(self) -> None:
-        self._heard_real_s = self._clock.real_s()
         self._pause.reset()
         self._complaint = ""
 

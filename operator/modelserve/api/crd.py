@@ -5,9 +5,7 @@ Pydantic's JSON schema becomes a structural schema: references inlined, ``X | No
 them, and on each object whose own fields have defaults their sum, so that those take effect.
 """
 
-import argparse
 import copy
-import pathlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from modelserve.api import names, pool, spec, status
+from modelserve.api import generated, names, pool, spec, status
 
 Schema = dict[str, Any]
 
@@ -246,26 +244,5 @@ def documents() -> dict[str, str]:
     }
 
 
-def main() -> int:
-    """Write or check the CRD files; exit 1 if a checked file differs."""
-    parser = argparse.ArgumentParser(prog="python -m modelserve.api.crd", description=__doc__)
-    action = parser.add_mutually_exclusive_group(required=True)
-    folders: dict[str, Any] = {"nargs": "+", "type": pathlib.Path, "metavar": "DIR"}
-    action.add_argument("--write", help="write the files", **folders)
-    action.add_argument("--check", help="compare the files", **folders)
-    options = parser.parse_args()
-    stale = []
-    for folder in options.write or options.check:
-        for name, text in documents().items():
-            path = folder / name
-            if options.write:
-                path.write_text(text)
-            elif not path.exists() or path.read_text() != text:
-                stale.append(path)
-    for path in stale:
-        sys.stderr.write(f"{path} does not match the models; run `make crds`\n")
-    return 1 if stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(generated.main("python -m modelserve.api.crd", __doc__, documents()))

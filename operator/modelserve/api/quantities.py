@@ -55,12 +55,3 @@ def format_rate(bytes_per_s: float) -> str:
     # Never in exponent form, which no quantity has.
     number = f"{bytes_per_s / size:.6f}".rstrip("0").rstrip(".")
     return f"{number}{unit}/s"
-
-
-def parse_cpu(text: str | int | float) -> float:
-    """Read a Kubernetes CPU quantity (``96``, ``500m``) as cores. Raises QuantityError."""
-    value = str(text).strip()
-    try:
-        return float(value[:-1]) / 1000 if value.endswith("m") else float(value)
-    except ValueError as error:
-        raise errors.QuantityError(f"{value!r} is no CPU quantity; write 96 or 500m") from error

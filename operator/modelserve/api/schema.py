@@ -28,9 +28,6 @@ def rules(*entries: Rule) -> dict[str, Any]:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=253)]
-DnsLabel = Annotated[
-    str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")
-]
 Bytes = Annotated[str, Field(max_length=32, pattern=quantities.BYTES_PATTERN)]
 Rate = Annotated[
     str,
@@ -47,8 +44,6 @@ Rate = Annotated[
 ]
 Seconds = Annotated[int, Field(ge=0, le=86_400)]
 Window = Annotated[int, Field(ge=0, le=86_400)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Node(BaseModel):

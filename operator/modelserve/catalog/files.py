@@ -13,6 +13,9 @@ from modelserve import errors
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# So many names fit into a sentence.
+FEW = 12
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -54,4 +57,6 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> errors.UnknownName:
     """The error for a name nothing has, with the nearest of ``known`` as suggestions."""
     by_key = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), by_key, n=3, cutoff=0.5)
+    if not near and len(by_key) <= FEW:
+        return errors.UnknownName(kind, name, known=tuple(sorted(by_key.values())))
     return errors.UnknownName(kind, name, tuple(dict.fromkeys(by_key[word] for word in near)))

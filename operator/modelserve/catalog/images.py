@@ -11,9 +11,7 @@ from typing import Any
 from modelserve.api.spec import EngineType
 from modelserve.catalog import files
 
-# Used for an image of unknown make: unpacked over compressed, and the largest layer's share
-# (what the vLLM image has, data/images.yaml).
-UNPACKED_PER_COMPRESSED = 2.5
+# The largest layer's share in an image of unknown make: what the vLLM image has (data/images.yaml).
 LARGEST_LAYER_SHARE = 0.1
 
 
@@ -57,6 +55,17 @@ def split(reference: str) -> tuple[str, str]:
     head, slash, last = name.rpartition("/")
     repository, _, tag = last.partition(":")
     return f"{head}{slash}{repository}", tag or "latest"
+
+
+def canonical(image: str) -> str:
+    """The full name of an image: registry and tag filled in, as the runtime lists it."""
+    first, slash, _ = image.partition("/")
+    if not slash:
+        image = f"docker.io/library/{image}"
+    elif "." not in first and ":" not in first and first != "localhost":
+        image = f"docker.io/{image}"
+    tail = image.rpartition("/")[2]
+    return image if ":" in tail or "@" in tail else f"{image}:latest"
 
 
 def find(reference: str) -> Image | None:

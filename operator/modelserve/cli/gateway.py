@@ -8,7 +8,6 @@ from pathlib import Path
 
 import click
 
-from modelserve import errors
 from modelserve.cli import options
 from modelserve.gateway import assembly, process, public
 
@@ -66,9 +65,4 @@ def gateway(
         drain_real_s=drain_seconds,
         max_body_bytes=max_body_bytes,
     )
-    try:
-        asyncio.run(process.run(kubeconfig, time_scale, settings, click.echo))
-    except errors.InputError as error:
-        raise click.UsageError(str(error)) from error
-    except errors.ModelServeError as error:
-        raise click.ClickException(str(error)) from error
+    asyncio.run(process.run(kubeconfig, time_scale, settings, click.echo))

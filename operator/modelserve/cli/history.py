@@ -34,7 +34,7 @@ def history(name: str, namespace: str | None, kubeconfig: str | None, output: st
     status = memory.parse_status(found.get("status") or {})
     if output == "json":
         dumped = [r.model_dump(mode="json", by_alias=True) for r in status.history]
-        click.echo(json.dumps(dumped, indent=2))
+        click.echo(json.dumps(dumped, indent=2, ensure_ascii=False))
         return
     width = min(120, shutil.get_terminal_size((100, 24)).columns)
     for line in lines(name, status.history, width):

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,13 +10,11 @@ from typing import Any
 
 import click
 
-from modelserve import errors, handlers, operating
+from modelserve import handlers, operating
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube
+from modelserve.adapters import kube, signals
 from modelserve.cli import options
 from modelserve.settings import Settings, default_identity
-
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command(context_settings=options.ENVIRONMENT)
@@ -48,40 +45,21 @@ def operator(
         workers=workers,
         identity=identity or default_identity(),
     )
-    try:
-        asyncio.run(_run(settings))
-    except errors.InputError as error:
-        raise click.UsageError(str(error)) from error
-    except errors.ModelServeError as error:
-        raise click.ClickException(str(error)) from error
+    asyncio.run(_run(settings))
 
 
 async def _run(settings: Settings) -> None:
     """Until SIGTERM or SIGINT."""
-    clock = clocks.SystemClock(settings.time_scale)
-    loop, stop = asyncio.get_running_loop(), asyncio.Event()
-
-    def listen() -> None:
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, stop.set)
+    clock, stop = clocks.SystemClock(settings.time_scale), asyncio.Event()
 
     def announce(facts: Mapping[str, Any]) -> None:
         # Kopf has put its own handlers there: it would end before our tasks do, and wait for them.
-        listen()
+        signals.listen(stop)
         # One line for whoever started us.
         click.echo(json.dumps({"ready": True, **facts}))
         sys.stdout.flush()
 
-    listen()
+    signals.listen(stop)
     async with await kube.KubeCluster.connect(settings.kubeconfig, clock=clock) as cluster:
         active = operating.Operator(cluster, clock, settings)
-        running = asyncio.ensure_future(active.run(announce))
-        stopping = asyncio.ensure_future(stop.wait())
-        try:
-            await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            if running.done():
-                running.result()
-        finally:
-            for task in (running, stopping):
-                task.cancel()
-            await asyncio.gather(running, stopping, return_exceptions=True)
+        await signals.unless_stopped(active.run(announce), stop)

@@ -1,5 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
+import math
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -68,33 +69,45 @@ def namespace_of_object(function: Function) -> Function:
     )(function)
 
 
-def process(function: Function) -> Function:
-    """The options of every long-running process."""
-    options = (
-        kubeconfig,
-        click.option(
-            "--namespace",
-            default=names.SYSTEM_NAMESPACE,
-            show_default=True,
-            help="Where our own processes keep their Leases.",
-        ),
-        click.option(
-            "--time-scale",
-            type=click.FloatRange(0, min_open=True),
-            default=1.0,
-            show_default=True,
-            help="Emulated seconds per real second; the same for all processes.",
-        ),
-        click.option(
-            "--token-file",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            required=True,
-            help="The token that operator and gateways share.",
-        ),
+def time_scale(function: Function) -> Function:
+    """``--time-scale``."""
+    return click.option(
+        "--time-scale",
+        type=click.FloatRange(0, 100_000, min_open=True),
+        default=1.0,
+        show_default=True,
+        callback=_finite,
+        help="Emulated seconds per real second; the same for all processes.",
+    )(function)
+
+
+def surroundings(function: Function) -> Function:
+    """Where a long-running process lives: cluster, namespace, time scale."""
+    namespace = click.option(
+        "--namespace",
+        default=names.SYSTEM_NAMESPACE,
+        show_default=True,
+        help="Where our own processes keep their Leases.",
     )
-    for option in reversed(options):
-        function = option(function)
-    return function
+    return kubeconfig(namespace(time_scale(function)))
+
+
+def process(function: Function) -> Function:
+    """The options of operator and gateway."""
+    token_file = click.option(
+        "--token-file",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        required=True,
+        help="The token that operator and gateways share.",
+    )
+    return surroundings(token_file(function))
+
+
+def _finite(ctx: click.Context, param: click.Parameter, value: float) -> float:
+    # No comparison refuses NaN.
+    if not math.isfinite(value):
+        raise click.BadParameter("it must be a number")
+    return value
 
 
 def read_token(path: Path) -> str:

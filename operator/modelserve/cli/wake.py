@@ -46,8 +46,8 @@ async def annotate(
     mode = found["spec"].get("scaling", {}).get("mode", "Auto")
     if mode in _DEAF:
         raise errors.InputError(
-            f"{name} is in mode {mode}, which no wake changes: "
-            f"use kubectl scale modelserve {name} --replicas=1 in mode Manual, or set mode Auto"
+            f"{name} is in mode {mode}, in which nothing wakes it: set spec.scaling.mode to Auto"
+            + (f", or kubectl scale modelserve {name} --replicas=1" if mode == "Manual" else "")
         )
     annotations: dict[str, str | None] = {names.WAKE: now.isoformat()}
     if keep_s is not None:

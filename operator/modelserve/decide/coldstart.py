@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from modelserve import errors
-from modelserve.api import names, quantities
+from modelserve.api import names, quantities, status
 from modelserve.catalog import gpus, images, storage, warmup
 from modelserve.engines.types import Launch
 
@@ -90,13 +90,6 @@ class Transfer:
     def limit(self) -> Limit:
         """The limit that binds when the transfer is alone on its links."""
         return min(self.limits, key=lambda limit: limit.bytes_per_s)
-
-    @property
-    def own_cap_bytes_per_s(self) -> float:
-        """The lowest limit that is the transfer's own, whoever else is on the links."""
-        return min(
-            (limit.bytes_per_s for limit in self.limits if not limit.shared), default=float("inf")
-        )
 
     @property
     def duration_s(self) -> float:
@@ -211,6 +204,18 @@ class ColdStart:
             "probeSeconds": self.probe_s,
             "totalSeconds": self.total_s,
         }
+
+
+def expected_s(predicted: ColdStart, measured: status.ColdStartParts | None) -> float:
+    """T̂, how long the next cold start takes: measured means where earlier ones can tell.
+
+    Whether the image is on the node, and whether a node has to come, is known of the next one.
+    """
+    if measured is None:
+        return predicted.total_s
+    of_the_place_s = measured.provisioning_seconds + measured.image_pull_seconds
+    learnt_s = measured.total_seconds - of_the_place_s
+    return predicted.provisioning_s + predicted.image_pull_s + learnt_s
 
 
 def node_rates(annotations: Mapping[str, str]) -> NodeRates:

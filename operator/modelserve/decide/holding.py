@@ -5,13 +5,12 @@ an input and the time, and returns effects for the caller to carry out; ``next_w
 ``advance`` wants to be called. All times are real seconds on one monotonic clock.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from modelserve.api import wire
-from modelserve.decide import fences, fleet, recent, waiting
+from modelserve.decide import fences, fleet, recent, shares, waiting
 
 # A request whose connection was reset this often is not sent again: it may be what kills engines.
 MAX_RESETS = 3
@@ -195,7 +194,7 @@ class Holding:
     @property
     def cap(self) -> int:
         """Most requests in flight at one replica: the share, never over ceil(slots × 1.25)."""
-        ceiling = math.ceil(self.terms.slots * wire.IN_FLIGHT_FACTOR)
+        ceiling = shares.cap(self.terms.slots)
         return ceiling if self.share is None else min(self.share, ceiling)
 
     @property

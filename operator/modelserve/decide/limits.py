@@ -172,7 +172,9 @@ def fit(verdict: Verdict, view: situation.Situation) -> Verdict:
     most = max(placeable + 1, view.current - max(0, len(have.unplaced) - 1))
     if missing <= 0 or verdict.count <= most:
         return _lacking(verdict, max(0, min(missing, len(have.unplaced))))
-    why = f"GPUs for {wording.replicas(placeable)}, {missing} short, one of them left pending"
+    why = (
+        f"the GPUs are enough for {wording.replicas(placeable)}, {missing} short, one left pending"
+    )
     return verdict.moved(most, Reason.INSUFFICIENT_GPU, why, missing=missing)
 
 
@@ -181,7 +183,8 @@ def _lacking(verdict: Verdict, missing: int) -> Verdict:
     if not missing:
         return verdict
     limits = (*verdict.limits, Reason.INSUFFICIENT_GPU)
-    return dataclasses.replace(verdict, limits=limits, missing_replicas=missing)
+    why = f"{verdict.why}; {wording.replicas(missing)} without GPUs"
+    return dataclasses.replace(verdict, why=why, limits=limits, missing_replicas=missing)
 
 
 def names(now: demand.Demand) -> str:

@@ -163,7 +163,6 @@ class Parameters:
         p99 of the model's own idle gaps once there are enough of them.
         """
         scaling = spec.scaling
-        deadline = spec.cold_start.progress_deadline_seconds
         down_s = scaling.scale_down.stabilization_window_seconds
         return cls(
             slots=max(1, slots),
@@ -187,13 +186,17 @@ class Parameters:
             ),
             cooldown_s=cooldown_s(scaling.cooldown_seconds, cold_start_s, idle_p99_s),
             drain_s=spec.drain_seconds,
-            progress_deadline_s=(
-                max(600.0, 3 * (predicted_s or cold_start_s)) if deadline is None else deadline
-            ),
+            progress_deadline_s=progress_deadline_s(spec, predicted_s or cold_start_s),
             snapshot_s=wire.SNAPSHOT_REAL_S * time_scale,
             sample_grace_s=wire.SCRAPE_STALE_REAL_S * time_scale,
             gpus=gpus or GpuRoom(),
         )
+
+
+def progress_deadline_s(spec: api.ModelServeSpec, predicted_s: float) -> float:
+    """Seconds after which a starting replica counts as stuck: the spec's, or worked out."""
+    given = spec.cold_start.progress_deadline_seconds
+    return max(600.0, 3 * predicted_s) if given is None else float(given)
 
 
 def cooldown_s(wanted_s: float | None, cold_start_s: float, idle_p99_s: float | None) -> float:

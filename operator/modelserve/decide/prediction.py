@@ -60,7 +60,9 @@ def assess(name: str, spec: specs.ModelServeSpec) -> Assessment | Problem:
     try:
         model = model_of(spec)
     except errors.UnknownName as error:
-        return Problem("UnknownModel", f"{error} (Or describe its shape in model.custom.)")
+        return Problem(
+            "UnknownModel", f"{error}; for any other, describe its shape in model.custom"
+        )
     except errors.InputError as error:
         return Problem("InvalidModel", str(error))
     try:

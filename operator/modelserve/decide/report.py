@@ -4,13 +4,13 @@ Instants come in as Unix seconds and go out as RFC 3339. Which differences are w
 is told by ``essence``: numbers that move all the time are not in it.
 """
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from modelserve.api import spec as specs
 from modelserve.api import status as statuses
+from modelserve.api import timestamps
 from modelserve.api.status import ConditionType
 from modelserve.decide import coldstart, demand, observation, prediction, record, wording
 from modelserve.decide.observation import ReplicaState
@@ -24,6 +24,10 @@ PHASE_WORDS: Mapping[str, str] = {
     "WarmUp": "warm-up",
     "Probe": "the readiness probe",
     "Started": "the readiness probe",
+}
+_STUCK_WORDS: Mapping[ReplicaState, str] = {
+    ReplicaState.UNSCHEDULABLE: "no node has room for it",
+    ReplicaState.STUCK: "it does not start",
 }
 _LIMITS = (
     Reason.INSUFFICIENT_GPU,
@@ -61,18 +65,11 @@ class Facts:
     scale: float
     rolling_out: bool = False
     name_taken: str = ""  # somebody else's object has a child's name
-    cooldown_s: float = 0.0
     foreign_managers: tuple[str, ...] = ()
 
     def wall(self, at_s: float) -> str:
         """An emulated instant as a stamp."""
-        return stamp(self.now_wall_s + (at_s - self.now_s) / self.scale)
-
-
-def stamp(wall_s: float) -> str:
-    """Unix seconds as RFC 3339, whole seconds."""
-    moment = datetime.datetime.fromtimestamp(wall_s, tz=datetime.UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamps.format_time(self.now_wall_s + (at_s - self.now_s) / self.scale)
 
 
 def counts(facts: Facts) -> dict[str, Any]:
@@ -181,7 +178,7 @@ def stamped(
                 status=fact.status,
                 reason=fact.reason,
                 message=fact.message,
-                last_transition_time=kept or stamp(now_wall_s),
+                last_transition_time=kept or timestamps.format_time(now_wall_s),
                 observed_generation=generation,
             )
         )
@@ -280,7 +277,11 @@ def _metrics(facts: Facts) -> Fact:
 def _degraded(facts: Facts) -> Fact:
     kind, stuck = ConditionType.DEGRADED, facts.decision.stuck_uids
     if stuck:
-        named = [r.name for r in facts.seen.replicas if r.uid in stuck]
+        named = [
+            f"{r.name} ({_STUCK_WORDS.get(r.state, 'overdue')})"
+            for r in facts.seen.replicas
+            if r.uid in stuck
+        ]
         message = f"{wording.replicas(len(stuck))} stuck: {', '.join(sorted(named)[:5])}"
         return Fact(kind, "True", "ReplicasStuck", message)
     if not facts.pool_nodes:

@@ -4,29 +4,18 @@ import difflib
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import pydantic
 
 from modelserve import errors, ports
-from modelserve.api import names, quantities, spec, status
+from modelserve.api import pods, quantities, spec, status, timestamps
+from modelserve.api.keys import Key
 from modelserve.decide import fleet, holding
 
 # Retry-After where nothing is known, and its bounds, in real seconds.
 RETRY_AFTER_REAL_S = 5
 RETRY_AFTER_MOST_REAL_S = 3600
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """A ModelServe."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +37,7 @@ class Route:
     @property
     def created_unix_s(self) -> int:
         """Creation as Unix time, as ``/v1/models`` wants it."""
-        created = read_time(self.created_at)
-        return int(created.timestamp()) if created else 0
+        return int(timestamps.parse_if_any(self.created_at) or 0.0)
 
 
 class Table:
@@ -100,7 +88,7 @@ class Table:
 def read_route(item: ports.Object) -> Route:
     """Read a ModelServe. Raises InputError if its spec makes no sense."""
     metadata = item["metadata"]
-    key = Key(metadata["namespace"], metadata["name"])
+    key = Key.of(item)
     try:
         wanted = spec.ModelServeSpec.model_validate(item["spec"])
         found = status.ModelServeStatus.model_validate(item.get("status") or {})
@@ -147,56 +135,22 @@ def _stalled(found: status.ModelServeStatus, generation: int | None) -> str:
     return next((c.message or c.reason or str(stalled) for c in of_type), "")
 
 
-def owner(pod: ports.Object) -> Key | None:
-    """The ModelServe this engine pod belongs to, by its label."""
-    metadata = pod["metadata"]
-    name = (metadata.get("labels") or {}).get(names.LABEL_MODELSERVE)
-    return Key(metadata.get("namespace", ""), name) if name else None
-
-
 def read_replica(pod: ports.Object, virtual_nodes: Collection[str]) -> fleet.Replica | None:
     """Read an engine pod; None for one that has ended and takes part in nothing any more."""
-    metadata = pod["metadata"]
-    found = pod.get("status") or {}
-    if found.get("phase") in ("Succeeded", "Failed"):
+    if pods.is_over(pod):
         return None
+    metadata = pod["metadata"]
     terminating = "deletionTimestamp" in metadata
-    conditions = found.get("conditions") or ()
+    virtual = (pod.get("spec") or {}).get("nodeName") in virtual_nodes
     return fleet.Replica(
         uid=metadata["uid"],
-        ready=any(c["type"] == "Ready" and c["status"] == "True" for c in conditions),
-        leaving=terminating or _deletion_cost(metadata) < 0,
+        ready=pods.is_ready(pod),
+        leaving=terminating or (pods.deletion_cost(pod) or 0) < 0,
         terminating=terminating,
         name=metadata["name"],
-        address=dial_address(pod, virtual_nodes),
-        health_path=_health_path(_engine_container(pod)),
+        address=pods.dial_address(pod, virtual=virtual),
+        health_path=_health_path(pods.engine_container(pod)),
     )
-
-
-def dial_address(pod: ports.Object, virtual_nodes: Collection[str]) -> str:
-    """``host:port`` of the engine; empty while there is none.
-
-    The annotation counts only on nodes labelled virtual: anywhere else it would let whoever may
-    write a pod send requests where they like.
-    """
-    if (pod.get("spec") or {}).get("nodeName") in virtual_nodes:
-        return str((pod["metadata"].get("annotations") or {}).get(names.DIAL, ""))
-    ip = str((pod.get("status") or {}).get("podIP") or "")
-    if not ip:
-        return ""
-    return f"[{ip}]:{_port(pod)}" if ":" in ip else f"{ip}:{_port(pod)}"
-
-
-def _engine_container(pod: ports.Object) -> Mapping[str, Any]:
-    containers: Sequence[Mapping[str, Any]] = (pod.get("spec") or {}).get("containers") or [{}]
-    named = (c for c in containers if c.get("name") == names.ENGINE_CONTAINER)
-    return next(named, containers[0])
-
-
-def _port(pod: ports.Object) -> int:
-    ports_ = _engine_container(pod).get("ports") or ()
-    named = (p["containerPort"] for p in ports_ if p.get("name") == names.ENGINE_PORT_NAME)
-    return int(next(named, names.ENGINE_PORT))
 
 
 def _health_path(container: Mapping[str, Any]) -> str:
@@ -204,31 +158,14 @@ def _health_path(container: Mapping[str, Any]) -> str:
     return str((probe.get("httpGet") or {}).get("path") or "/health")
 
 
-def _deletion_cost(metadata: Mapping[str, Any]) -> int:
-    text = (metadata.get("annotations") or {}).get(names.POD_DELETION_COST, "0")
-    try:
-        return int(text)
-    except ValueError:
-        return 0
-
-
-def read_time(text: str) -> datetime | None:
-    """An RFC 3339 time; None if it is none."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
 def retry_after_real_s(route: Route | None, now_wall_s: float) -> int:
     """Whole real seconds after which another try makes sense, from the operator's forecast."""
     wait_real_s: float | None = None
     if route is not None:
         wait_real_s = route.wait_real_s
-        ready = read_time(route.next_ready_at)
-        if ready is not None and ready.timestamp() > now_wall_s:
-            wait_real_s = max(wait_real_s or 0.0, ready.timestamp() - now_wall_s)
+        ready_wall_s = timestamps.parse_if_any(route.next_ready_at)
+        if ready_wall_s is not None and ready_wall_s > now_wall_s:
+            wait_real_s = max(wait_real_s or 0.0, ready_wall_s - now_wall_s)
     if wait_real_s is None or not math.isfinite(wait_real_s):
         return RETRY_AFTER_REAL_S
     return max(1, min(RETRY_AFTER_MOST_REAL_S, math.ceil(wait_real_s)))

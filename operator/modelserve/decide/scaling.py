@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 from modelserve.api import spec as api
 from modelserve.decide import (
+    claims,
     committed,
     demand,
     limits,
     observation,
-    ownership,
     queuedepth,
     record,
     repair,
@@ -66,12 +66,12 @@ def decide(
         verdict = limits.bound(verdict, view) if wanted < parameters.min_replicas else verdict
     else:
         verdict, wanted, inputs, past = _automatic(seen, view, past)
-    claim = ownership.Claim()
+    claim = claims.Claim()
     if parameters.mode is api.Mode.DRY_RUN:
         why = f"mode DryRun: it would be {verdict.count}"
         verdict = verdict.moved(view.current, Reason.DRY_RUN, why)
     else:
-        claim, past = ownership.advance(past, seen, parameters, now_s)
+        claim, past = claims.advance(past, seen, parameters, now_s)
     deletions, past = repair.deletions(view, past)
     return _conclude(seen, view, verdict, wanted, inputs, claim, deletions, past)
 
@@ -174,7 +174,7 @@ def _conclude(
     verdict: Verdict,
     wanted: int,
     inputs: dict[str, float],
-    claim: ownership.Claim,
+    claim: claims.Claim,
     deletions: tuple[str, ...],
     past: ScalerState,
 ) -> tuple[Decision, ScalerState]:
@@ -182,12 +182,11 @@ def _conclude(
     now, have, parameters, now_s = view.demand, view.supply, view.parameters, view.now_s
     current, count, reason = view.current, verdict.count, verdict.reason
     left_alone = claim.foreign and not claim.force
-    message = (
-        f"{wording.demanded(now, view.arrival_rate_per_s, view.service_s)}: "
-        f"{verdict.why}, {wording.step(current, count)}"
-    )
+    demanded = wording.demanded(now, view.arrival_rate_per_s, view.service_s)
+    message = f"{demanded}: {verdict.why}, {wording.step(current, count)}"
     if left_alone:
-        message = f"somebody else set {current}, we {seen.written_count}: left alone; {message}"
+        whose = f"somebody else set {current}, we {seen.written_count}: left alone for now"
+        message = f"{whose}; {demanded}: {verdict.why}, so {count} would be right"
     plan = victims.plan(seen.replicas, have.stuck, now.loads, current - count)
     next_ready_s = have.next_ready_s
     if next_ready_s is None and count > current:

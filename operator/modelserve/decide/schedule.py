@@ -2,10 +2,10 @@
 
 from modelserve.api import spec as api
 from modelserve.decide import (
+    claims,
     forecast,
     limits,
     observation,
-    ownership,
     repair,
     situation,
     state,
@@ -49,7 +49,7 @@ def revisit_s(
     seen: observation.Observation,
     view: situation.Situation,
     verdict: limits.Verdict,
-    claim: ownership.Claim,
+    claim: claims.Claim,
     past: state.ScalerState,
 ) -> float | None:
     """The next instant at which time alone may change the answer; None for a model at rest."""

@@ -7,14 +7,17 @@ from typing import Any, TypeVar
 
 from modelserve import ports
 from modelserve.api import wire
-from modelserve.decide import fleet, holding, routing
+from modelserve.api.keys import Key
+from modelserve.decide import fleet, holding
 
 T = TypeVar("T")
 
 TICK_REAL_S = 0.1  # how late a hold may expire or a fence lapse
+# How long the counters of a deleted model are told: one of the same name may come at once.
+FORGET_REAL_S = 600.0
 
 Verdict = fleet.Replica | holding.Refusal
-Listener = Callable[[routing.Key], None]
+Listener = Callable[[Key], None]
 
 
 class Ticket:
@@ -22,7 +25,7 @@ class Ticket:
 
     __slots__ = ("_future", "held_real_s", "holding", "key", "request_id", "verdict")
 
-    def __init__(self, request_id: int, key: routing.Key, machine: holding.Holding) -> None:
+    def __init__(self, request_id: int, key: Key, machine: holding.Holding) -> None:
         self.request_id = request_id
         self.key = key
         self.holding = machine
@@ -62,7 +65,8 @@ class Dispatcher:
 
     def __init__(self, clock: ports.Clock) -> None:
         self.clock = clock
-        self._holdings: dict[routing.Key, holding.Holding] = {}
+        self._holdings: dict[Key, holding.Holding] = {}
+        self._deleted_real_s: dict[Key, float] = {}
         self._tickets: dict[int, Ticket] = {}
         self._ids = itertools.count(1)
         self._listeners: list[Listener] = []
@@ -74,7 +78,7 @@ class Dispatcher:
 
     # --- requests ---------------------------------------------------------------------------------
 
-    def arrive(self, key: routing.Key, size_bytes: int) -> Ticket:
+    def arrive(self, key: Key, size_bytes: int) -> Ticket:
         """A request for this model; always ``end`` the ticket."""
         machine = self.machine(key)
         ticket = Ticket(next(self._ids), key, machine)
@@ -102,24 +106,24 @@ class Dispatcher:
 
     # --- the world --------------------------------------------------------------------------------
 
-    def update(
-        self, key: routing.Key, terms: holding.Terms, replicas: Iterable[fleet.Replica]
-    ) -> None:
+    def update(self, key: Key, terms: holding.Terms, replicas: Iterable[fleet.Replica]) -> None:
         """The ModelServe or its pods changed."""
+        self._deleted_real_s.pop(key, None)
         self._apply(key, self.machine(key).update(terms, replicas, self.clock.real_s()))
 
-    def remove(self, key: routing.Key) -> None:
-        """The ModelServe is gone. Its machine stays: counters must not run backwards."""
+    def remove(self, key: Key) -> None:
+        """The ModelServe is gone. Its machine stays a while: counters must not run backwards."""
         if key in self._holdings:
             self.update(key, holding.Terms(closed=holding.Refusal.DELETED), ())
+            self._deleted_real_s[key] = self.clock.real_s()
 
-    def admit(self, key: routing.Key, pod_uid: str) -> None:
+    def admit(self, key: Key, pod_uid: str) -> None:
         """A probe of this pod succeeded."""
         self._apply(key, self.machine(key).admit(pod_uid, self.clock.real_s()))
 
     def fence(self, request: wire.FenceRequest) -> wire.FenceAnswer:
         """The operator asks to let these pods go."""
-        key = routing.Key(request.namespace, request.name)
+        key = Key(request.namespace, request.name)
         machine = self.machine(key)
         answer = machine.fence(request.fence_id, request.pod_uids, self.clock.real_s())
         self._tell(key)
@@ -132,7 +136,7 @@ class Dispatcher:
 
     def share(self, share: wire.Share) -> None:
         """The operator deals out the slots."""
-        key = routing.Key(share.namespace, share.name)
+        key = Key(share.namespace, share.name)
         effects = self.machine(key).set_share(share.in_flight_per_replica, self.clock.real_s())
         self._apply(key, effects)
 
@@ -143,6 +147,9 @@ class Dispatcher:
             wake = machine.next_wake()
             if wake is not None and wake <= now_real_s:
                 self._apply(key, machine.advance(now_real_s))
+        for key, at_real_s in tuple(self._deleted_real_s.items()):
+            if now_real_s - at_real_s >= FORGET_REAL_S and not self._holdings[key].in_flight:
+                del self._holdings[key], self._deleted_real_s[key]
 
     async def keep_time(self) -> None:
         """Advance for ever."""
@@ -168,11 +175,11 @@ class Dispatcher:
         """Requests in flight, of all models."""
         return sum(machine.in_flight for machine in self._holdings.values())
 
-    def items(self) -> Iterator[tuple[routing.Key, holding.Holding]]:
+    def items(self) -> Iterator[tuple[Key, holding.Holding]]:
         """Every model there is or was, with its machine."""
         return iter(tuple(self._holdings.items()))
 
-    def machine(self, key: routing.Key) -> holding.Holding:
+    def machine(self, key: Key) -> holding.Holding:
         """The machine of this model. One that is not known yet accepts nothing but fences."""
         machine = self._holdings.get(key)
         if machine is None:
@@ -183,7 +190,7 @@ class Dispatcher:
                 machine.stop(self.clock.real_s())
         return machine
 
-    def _apply(self, key: routing.Key, effects: Sequence[holding.Effect]) -> None:
+    def _apply(self, key: Key, effects: Sequence[holding.Effect]) -> None:
         for effect in effects:
             if isinstance(effect, holding.Reject):
                 self._tickets.pop(effect.request_id).settle(effect.refusal)
@@ -194,7 +201,7 @@ class Dispatcher:
             ticket.settle(replica)
         self._tell(key)
 
-    def _tell(self, key: routing.Key) -> None:
+    def _tell(self, key: Key) -> None:
         for listener in self._listeners:
             listener(key)
 

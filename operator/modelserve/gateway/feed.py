@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 from modelserve import ports
 from modelserve.api import wire
-from modelserve.decide import holding, routing
+from modelserve.api.keys import Key
+from modelserve.decide import holding
 from modelserve.gateway import dispatch
 
 URGENT_GAP_REAL_S = wire.SNAPSHOT_DELAY_REAL_S / 2
@@ -50,7 +51,7 @@ def _matters(told: int, now: int) -> bool:
 class _Reader:
     """One open stream: what it was told last, and whether there is news."""
 
-    told: dict[routing.Key, Mark] = field(default_factory=dict)
+    told: dict[Key, Mark] = field(default_factory=dict)
     news: asyncio.Event = field(default_factory=asyncio.Event)
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -66,7 +67,7 @@ class Feed:
         self._readers: set[_Reader] = set()
         dispatcher.listen(self.note)
 
-    def note(self, key: routing.Key) -> None:
+    def note(self, key: Key) -> None:
         """See whether this model's figures are worth telling."""
         if not self._readers:
             return

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import prometheus_client
 from prometheus_client import core, exposition, registry
 
-from modelserve.decide import holding, routing
+from modelserve.api.keys import Key
+from modelserve.decide import holding
 from modelserve.gateway import dispatch
 
 _LABELS = ("namespace", "modelserve")
@@ -82,7 +83,7 @@ class Metrics:
             _OVERHEADS,
         )
 
-    def remove(self, key: routing.Key) -> None:
+    def remove(self, key: Key) -> None:
         """Forget a deleted ModelServe's series."""
         labels = {"namespace": key.namespace, "modelserve": key.name}
         for counter in (self.requests, self.refused, self.retries):

@@ -10,7 +10,8 @@ import logging
 import aiohttp
 
 from modelserve.api import wire
-from modelserve.decide import fleet, routing
+from modelserve.api.keys import Key
+from modelserve.decide import fleet
 from modelserve.gateway import dispatch
 
 log = logging.getLogger(__name__)
@@ -25,10 +26,10 @@ class Prober:
     def __init__(self, dispatcher: dispatch.Dispatcher, session: aiohttp.ClientSession) -> None:
         self._dispatcher = dispatcher
         self._session = session
-        self._tasks: dict[routing.Key, dict[str, asyncio.Task[None]]] = {}
+        self._tasks: dict[Key, dict[str, asyncio.Task[None]]] = {}
         dispatcher.listen(self.note)
 
-    def note(self, key: routing.Key) -> None:
+    def note(self, key: Key) -> None:
         """Start and stop probes as the model's machine wants."""
         targets = self._dispatcher.machine(key).probe_targets()
         tasks = self._tasks.get(key)
@@ -55,7 +56,7 @@ class Prober:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _probe(self, key: routing.Key, uid: str) -> None:
+    async def _probe(self, key: Key, uid: str) -> None:
         clock = self._dispatcher.clock
         while True:
             began_real_s = clock.real_s()

@@ -5,22 +5,20 @@ import contextlib
 import json
 import logging
 import resource
-import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 
 import prometheus_client
 
 from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, timescale
+from modelserve.adapters import kube, signals, timescale
 from modelserve.gateway import assembly
 
 log = logging.getLogger(__name__)
 
 # How long a start waits for an API server that does not answer.
 CONNECT_REAL_S = 60.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 async def run(
@@ -34,17 +32,14 @@ async def run(
     prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
     clock = clocks.SystemClock(time_scale)
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in _SIGNALS:
-        loop.add_signal_handler(signum, stop.set)
+    signals.listen(stop)
     try:
         async with await kube.KubeCluster.connect(kubeconfig, clock=clock) as cluster:
             checking = _check_time_scale(cluster, clock, settings.namespace, time_scale)
-            if await _unless_stopped(checking, stop):
+            if await signals.unless_stopped(checking, stop):
                 await _serve(cluster, clock, settings, stop, announce)
     finally:
-        for signum in _SIGNALS:
-            loop.remove_signal_handler(signum)
+        signals.unlisten()
 
 
 async def _serve(
@@ -59,7 +54,7 @@ async def _serve(
         await gateway.start()
         announcing = asyncio.create_task(_announce(gateway, settings, announce))
         try:
-            await _unless_stopped(gateway.run(), stop)
+            await signals.unless_stopped(gateway.run(), stop)
         finally:
             announcing.cancel()
     finally:
@@ -99,19 +94,3 @@ def _raise_file_limit() -> None:
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-async def _unless_stopped(work: Coroutine[None, None, None], stop: asyncio.Event) -> bool:
-    """Do it to its end, or until the signal; False in that case. Raises what it raises."""
-    task = asyncio.ensure_future(work)
-    waiter = asyncio.ensure_future(stop.wait())
-    try:
-        await asyncio.wait({task, waiter}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            return False
-        task.result()
-        return True
-    finally:
-        for each in (task, waiter):
-            each.cancel()
-        await asyncio.gather(task, waiter, return_exceptions=True)

@@ -46,6 +46,9 @@ class PublicApi:
     async def call(self, request: web.Request) -> web.StreamResponse:
         """Anything that is asked of a model."""
         began_real_s = self._clock.real_s()
+        if {".", ".."} & set(request.path.split("/")):
+            # Decoded and joined to an engine's address it would lead out of /v1.
+            raise web.HTTPNotFound
         body = await request.read()
         call = calls.parse_call(request.path, body, request.content_type)
         if not self._context.view.synced.is_set() and not await self._wait_for_sync():

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from modelserve import errors, ports
 from modelserve.adapters import cache
-from modelserve.api import names
+from modelserve.api import keys, names
+from modelserve.api.keys import Key
 from modelserve.decide import fleet, routing
 from modelserve.gateway import dispatch
 
@@ -33,8 +34,8 @@ class View:
             cluster, ports.NODES, label_selector=f"{names.LABEL_VIRTUAL}=true"
         )
         self._virtual_nodes: set[str] = set()
-        self._routes: dict[routing.Key, routing.Route] = {}
-        self._dirty: set[routing.Key] = set()
+        self._routes: dict[Key, routing.Route] = {}
+        self._dirty: set[Key] = set()
         self._settling: asyncio.Handle | None = None
         self._said: frozenset[str] = frozenset()
         self.removed: list[dispatch.Listener] = []
@@ -58,7 +59,7 @@ class View:
 
     def _on_model(self, old: ports.Object | None, new: ports.Object | None) -> None:
         metadata = (new or old or {})["metadata"]
-        key = routing.Key(metadata["namespace"], metadata["name"])
+        key = Key(metadata["namespace"], metadata["name"])
         if new is None:
             self._routes.pop(key, None)
         else:
@@ -70,7 +71,7 @@ class View:
 
     def _on_pod(self, old: ports.Object | None, new: ports.Object | None) -> None:
         for pod in (old, new):
-            if pod is not None and (key := routing.owner(pod)) is not None:
+            if pod is not None and (key := keys.owner(pod)) is not None:
                 self._mark(key)
 
     def _on_node(self, old: ports.Object | None, new: ports.Object | None) -> None:
@@ -85,7 +86,7 @@ class View:
             if (pod.get("spec") or {}).get("nodeName") == name:
                 self._on_pod(None, pod)
 
-    def _mark(self, key: routing.Key) -> None:
+    def _mark(self, key: Key) -> None:
         self._dirty.add(key)
         if self.synced.is_set() and self._settling is None:
             self._settling = asyncio.get_running_loop().call_soon(self.settle)
@@ -106,7 +107,7 @@ class View:
             self._dispatcher.update(key, routing.terms_in_force(route, replicas), replicas)
         self._warn_of_shadowed()
 
-    def replicas(self, key: routing.Key) -> Sequence[fleet.Replica]:
+    def replicas(self, key: Key) -> Sequence[fleet.Replica]:
         """The engine pods of this ModelServe that take part."""
         pods = self._pods.by_index(_BY_OWNER, str(key))
         read = (routing.read_replica(pod, self._virtual_nodes) for pod in pods)
@@ -120,5 +121,5 @@ class View:
 
 
 def _owner_index(pod: ports.Object) -> Sequence[str]:
-    key = routing.owner(pod)
+    key = keys.owner(pod)
     return () if key is None else (str(key),)

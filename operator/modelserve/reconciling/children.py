@@ -7,8 +7,8 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import names
-from modelserve.reconciling.world import Key
-from modelserve.render import labels, ownership
+from modelserve.api.keys import Key
+from modelserve.render import labels, replica_owner
 
 
 class ForeignObject(errors.ModelServeError):
@@ -68,8 +68,7 @@ class Children:
         Forced while the main manager owns the count (right after creation) or nobody does. Raises
         Conflict if somebody else owns it, or the Deployment was replaced.
         """
-        owner = ownership.replicas_owner(live)
-        force = owner in (ownership.Owner.MAIN, ownership.Owner.NOBODY)
+        force = replica_owner.is_to_be_taken(live)
         return await self._write_scale(key, live, replicas, force=force)
 
     async def retake(self, key: Key, live: ports.Object, replicas: int) -> ports.Object:

@@ -37,7 +37,6 @@ class Memory:
     status_real_s: float = float("-inf")  # when the status was last written
     wake_seen: str | None = None  # the wake annotation's value that was acted on
     held_since_real_s: float | None = None  # first held request of a wake that is to be written
-    service_applied: bool = False
 
     @classmethod
     def restore(cls, modelserve: ports.Object, now_s: float) -> "Memory":

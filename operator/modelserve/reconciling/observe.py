@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modelserve import ports
-from modelserve.api import names, wire
+from modelserve.api import names, pods, timestamps, wire
 from modelserve.api import spec as specs
+from modelserve.api.keys import Key
+from modelserve.catalog import images
 from modelserve.decide import coldstart, counters, observation, prediction
 from modelserve.decide.observation import ReplicaState
 from modelserve.reconciling import sightings
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.sightings import Now
-from modelserve.reconciling.world import Key, Uid, World
-from modelserve.render import ownership
+from modelserve.reconciling.world import Uid, World
+from modelserve.render import replica_owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +52,20 @@ def look(
     gateways = tuple(sources.demand.gateways())
     snapshots = [view.snapshot for view in gateways]
     merged, memory.counters = counters.merge(snapshots, key.namespace, key.name, memory.counters)
-    pods = {
+    found = {
         uid: pod
         for uid, pod in world.pods_of(key).items()
-        if not sightings.is_finished(pod) or pod["metadata"].get("deletionTimestamp")
+        if not pods.is_over(pod) or pod["metadata"].get("deletionTimestamp")
     }
     replicas = []
-    for uid, pod in pods.items():
+    for uid, pod in found.items():
         state = sightings.state_of(pod, uid in merged.admitted)
         seen = sightings.look(memory.sightings.get(uid), pod, state, now)
         memory.sightings[uid] = seen
         _predict(world, seen, pod, assessment)
         in_flight = merged.in_flight.get(uid, 0)
         replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
-    for uid in memory.sightings.keys() - pods.keys():
+    for uid in memory.sightings.keys() - found.keys():
         del memory.sightings[uid]
     free = world.free_gpus(assessment.gpu.product_label, assessment.gpu.resource_name)
     predicted = _next_prediction(world, assessment, free, spec.gpu.tensor_parallel)
@@ -72,7 +74,7 @@ def look(
         observed=observation.Observation(
             replicas=tuple(sorted(replicas, key=lambda r: (r.created_s, r.name))),
             signal=merged.signal,
-            live_count=ownership.live_replicas(deployment) if deployment else 0,
+            live_count=replica_owner.live_replicas(deployment) if deployment else 0,
             written_count=written_count(deployment, memory),
             rollout_in_progress=rollout_in_progress(deployment),
             wake=_wakes(world.modelserves[key], memory),
@@ -81,7 +83,7 @@ def look(
         ),
         parameters=_parameters(spec, assessment, memory, predicted, free, now),
         predicted=predicted,
-        pods=pods,
+        pods=found,
         gateways=gateways,
         most_free_gpus=max(free.values(), default=0),
         pool_nodes=sum(1 for _ in world.nodes_with(assessment.gpu.product_label)),
@@ -96,13 +98,13 @@ def written_count(deployment: ports.Object | None, memory: Memory) -> int | None
     """
     if deployment is None:
         return None
-    if ownership.replicas_owner(deployment) is not ownership.Owner.FOREIGN:
-        return ownership.live_replicas(deployment)
+    if replica_owner.replicas_owner(deployment) is not replica_owner.Owner.FOREIGN:
+        return replica_owner.live_replicas(deployment)
     return memory.written_count if memory.written_count is not None else 0
 
 
 def rollout_in_progress(deployment: ports.Object | None) -> bool:
-    """Whether pods of an older template are still there, or the controller has not looked yet."""
+    """Whether pods of an older template are still there, as far as the controller has told."""
     if deployment is None:
         return False
     status = deployment.get("status", {})
@@ -137,16 +139,8 @@ def _replica(
         in_flight=in_flight,
         waiting=sample.waiting if sample else None,
         running=sample.running if sample else None,
-        deletion_cost=_deletion_cost(pod),
+        deletion_cost=pods.deletion_cost(pod),
     )
-
-
-def _deletion_cost(pod: ports.Object) -> int | None:
-    text = (pod["metadata"].get("annotations") or {}).get(names.POD_DELETION_COST)
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        return None
 
 
 def _predict(
@@ -164,14 +158,10 @@ def _on_node(node: ports.Object, assessment: prediction.Assessment) -> coldstart
 
 
 def has_image(node: ports.Object, image: str) -> bool:
-    """Whether the kubelet lists the image; it may write its registry out."""
-    names_ = (
-        name
-        for entry in node.get("status", {}).get("images") or ()
-        for name in entry.get("names") or ()
-    )
-    wanted = {image, f"docker.io/{image}", f"docker.io/library/{image}"}
-    return any(name in wanted for name in names_)
+    """Whether the kubelet lists the image; containerd has it list full names."""
+    wanted = {image, images.canonical(image)}
+    listed = (entry.get("names") or () for entry in node.get("status", {}).get("images") or ())
+    return any(not wanted.isdisjoint(found) for found in listed)
 
 
 def _next_prediction(
@@ -200,12 +190,11 @@ def _parameters(
     free: Mapping[str, int],
     now: Now,
 ) -> observation.Parameters:
-    measured = memory.measured()
     room = sum(gpus // spec.gpu.tensor_parallel for gpus in free.values())
     return observation.Parameters.of(
         spec,
         slots=assessment.slots,
-        cold_start_s=measured.total_seconds if measured else predicted.total_s,
+        cold_start_s=coldstart.expected_s(predicted, memory.measured()),
         service_s=assessment.service_s,
         gpus=observation.GpuRoom(replicas=room),
         time_scale=now.scale,
@@ -220,7 +209,7 @@ def _wakes(modelserve: ports.Object, memory: Memory) -> bool:
 
 def _awake_until_s(modelserve: ports.Object, now: Now) -> float | None:
     annotations = modelserve["metadata"].get("annotations") or {}
-    wall_s = sightings.parse_time(annotations.get(names.AWAKE_UNTIL))
+    wall_s = timestamps.parse_if_any(annotations.get(names.AWAKE_UNTIL))
     if wall_s is None or wall_s <= now.wall_s:
         return None
     return now.emulated_s + (wall_s - now.wall_s) * now.scale

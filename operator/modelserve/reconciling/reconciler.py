@@ -4,8 +4,9 @@ import asyncio
 import logging
 
 from modelserve import ports
-from modelserve.api import names
+from modelserve.api import names, timestamps
 from modelserve.api import spec as specs
+from modelserve.api.keys import Key
 from modelserve.api.status import EventReason
 from modelserve.decide import prediction, record, scaling, shares
 from modelserve.decide.observation import ReplicaState
@@ -16,8 +17,8 @@ from modelserve.reconciling.reporting import Outcome, Reporting, held_since_real
 from modelserve.reconciling.rollouts import Rollouts
 from modelserve.reconciling.scaler import Scaler, Written
 from modelserve.reconciling.sightings import Now
-from modelserve.reconciling.world import Key, World
-from modelserve.render import labels, ownership
+from modelserve.reconciling.world import World
+from modelserve.render import labels, replica_owner
 from modelserve.telemetry import Telemetry
 
 # A decision that wants to be taken again at once still leaves others their turn.
@@ -187,8 +188,8 @@ class Reconciler:
     ) -> Written | None:
         """Right after creation, the scaler takes the count over, with the decided value."""
         live = self._world.deployments[key]
-        count = ownership.live_replicas(live)
-        fresh = ownership.replicas_owner(live) in (ownership.Owner.MAIN, ownership.Owner.NOBODY)
+        count = replica_owner.live_replicas(live)
+        fresh = replica_owner.is_to_be_taken(live)
         grows = decision.changes and decision.desired > count
         if not fresh and not grows:
             return None
@@ -279,7 +280,7 @@ def _ready(seen: Seen) -> int:
 def _old_wake(modelserve: ports.Object, wall_s: float) -> str | None:
     """The wake annotation found at start-up, unless it was just written and nobody acted on it."""
     value = (modelserve["metadata"].get("annotations") or {}).get(names.WAKE)
-    written_wall_s = sightings.parse_time(value)
+    written_wall_s = timestamps.parse_if_any(value)
     if written_wall_s is not None and wall_s - written_wall_s < FRESH_WAKE_REAL_S:
         return None
     return value

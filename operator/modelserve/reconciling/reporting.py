@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 
 from modelserve import ports
-from modelserve.api import names
+from modelserve.api import conditions, names, timestamps
 from modelserve.api import spec as specs
 from modelserve.api import status as statuses
+from modelserve.api.keys import Key
 from modelserve.api.status import ConditionType, EventReason
 from modelserve.decide import demand, prediction, report, state
 from modelserve.reconciling import memory as memories
@@ -13,8 +14,8 @@ from modelserve.reconciling import observe, sightings
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.scaler import Written
 from modelserve.reconciling.sightings import Now
-from modelserve.reconciling.world import Key, Uid, World
-from modelserve.render import labels, ownership
+from modelserve.reconciling.world import Uid, World
+from modelserve.render import labels, replica_owner
 from modelserve.telemetry import Telemetry
 
 # Figures that move all the time are written at most so often.
@@ -69,7 +70,7 @@ class Reporting:
             to=written.after,
             reason=str(decision.reason),
             message=decision.message,
-            at=report.stamp(now.wall_s),
+            at=timestamps.format_time(now.wall_s),
             inputs={name: round(value, 4) for name, value in decision.inputs.items()},
         )
         if written.before == written.after:
@@ -148,7 +149,7 @@ class Reporting:
         seen, decision = outcome.seen, memory.decision
         assert decision is not None, "reported before anything was decided"
         live = self._world.deployments.get(key)
-        foreign = ownership.foreign_managers(live) if live else ()
+        foreign = replica_owner.foreign_managers(live) if live else ()
         return report.Facts(
             spec=outcome.spec,
             generation=memory.generation,
@@ -195,7 +196,7 @@ def phases(seen: observe.Seen) -> dict[str, str]:
     found: dict[str, str] = {}
     for replica in seen.observed.replicas:
         pod = seen.pods[Uid(replica.uid)]
-        starting = sightings.condition(pod, names.CONDITION_STARTING)
+        starting = conditions.find(pod, names.CONDITION_STARTING)
         stamps = sightings.phase_stamps(pod)
         if starting.get("reason"):
             found[replica.uid] = str(starting["reason"])
@@ -218,9 +219,13 @@ def _autoscaler(memory: Memory, seen: observe.Seen, now: Now) -> statuses.Autosc
         update={
             "written_replicas": memory.written_count,
             "wait_seconds": round(decision.wait_s / now.scale, 1) if decision else None,
-            "last_request_at": None if active_s is None else report.stamp(now.wall_at(active_s)),
+            "last_request_at": _stamp(active_s, now),
         }
     )
+
+
+def _stamp(at_s: float | None, now: Now) -> str | None:
+    return None if at_s is None else timestamps.format_time(now.wall_at(at_s))
 
 
 def _rolling_out(live: ports.Object | None) -> bool:

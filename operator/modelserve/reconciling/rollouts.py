@@ -4,14 +4,15 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import spec as specs
+from modelserve.api.keys import Key
 from modelserve.decide import prediction
 from modelserve.decide.observation import ReplicaState
 from modelserve.reconciling import children
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.observe import Seen
-from modelserve.reconciling.world import Key, World
+from modelserve.reconciling.world import World
 from modelserve.render import deployment as deployments
-from modelserve.render import labels, ownership, resolved, service
+from modelserve.render import labels, replica_owner, resolved, service
 
 DEPLOYMENT = ports.DEPLOYMENTS.kind
 SERVICE = ports.SERVICES.kind
@@ -102,7 +103,7 @@ class Rollouts:
         surge: int,
     ) -> dict[str, Any]:
         plan = deployments.Rollout(
-            ownership.replicas_to_apply(live), surge, live["metadata"]["uid"]
+            replica_owner.replicas_to_apply(live), surge, live["metadata"]["uid"]
         )
         return deployments.render(modelserve, spec, frozen, plan, self._time_scale)
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from modelserve import errors, ports
 from modelserve.api import names, wire
+from modelserve.api.keys import Key
 from modelserve.decide import record, settle
 from modelserve.decide.observation import ReplicaState
 from modelserve.reconciling import children
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.observe import Seen
-from modelserve.reconciling.world import Key, Uid, World
-from modelserve.render import ownership
+from modelserve.reconciling.world import Uid, World
+from modelserve.render import replica_owner
 
 # How often an unknown result is read again before it is left to the next reconcile.
 READS = 3
@@ -58,9 +59,9 @@ class Scaler:
         """Write the decided count, or ``count`` where only the ownership is to change."""
         count = decision.desired if count is None else count
         live = self._world.deployments[key]
-        before = ownership.live_replicas(live)
+        before = replica_owner.live_replicas(live)
         # A foreign writer who came back to our own count has the field, but changed nothing.
-        stolen = before == memory.written_count and ownership.foreign_managers(live)
+        stolen = before == memory.written_count and replica_owner.foreign_managers(live)
         try:
             if decision.force or stolen:
                 scale = await self._writer.retake(key, live, count)
@@ -198,7 +199,7 @@ class Scaler:
                 await self._clock.sleep_real(READ_PAUSE_REAL_S)
                 continue
             self._world.put_deployment(live)
-            return ownership.live_replicas(live)
+            return replica_owner.live_replicas(live)
         return None
 
 

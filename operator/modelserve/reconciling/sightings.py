@@ -4,12 +4,11 @@ Kubernetes' stamps are whole seconds of somebody else's wall clock. So an instan
 saw the change; only of what was there before we were do stamps tell the age.
 """
 
-import datetime
 import json
 from dataclasses import dataclass
 
 from modelserve import ports
-from modelserve.api import names, wire
+from modelserve.api import conditions, names, pods, timestamps, wire
 from modelserve.decide import coldstart
 from modelserve.decide.observation import ReplicaState
 
@@ -67,13 +66,13 @@ def state_of(pod: ports.Object, admitted: bool) -> ReplicaState:
         return ReplicaState.TERMINATING
     if is_broken(pod):
         return ReplicaState.STUCK
-    if condition(pod, "Ready").get("status") == "True":
+    if pods.is_ready(pod):
         return ReplicaState.READY
     if admitted:
         return ReplicaState.ADMITTED
     if pod["spec"].get("nodeName"):
         return ReplicaState.STARTING
-    scheduled = condition(pod, "PodScheduled")
+    scheduled = conditions.find(pod, "PodScheduled")
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         return ReplicaState.UNSCHEDULABLE
     return ReplicaState.STUCK if status.get("phase") == "Failed" else ReplicaState.PENDING
@@ -86,35 +85,14 @@ def is_broken(pod: ports.Object) -> bool:
     return any(reason in _BROKEN for reason in waiting)
 
 
-def is_finished(pod: ports.Object) -> bool:
-    """Whether it is over: evicted or failed pods, which the ReplicaSet has replaced."""
-    return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")
-
-
-def condition(pod: ports.Object, kind: str) -> ports.Object:
-    """The pod's condition of that type; empty if it has none."""
-    conditions = pod.get("status", {}).get("conditions") or ()
-    return next((c for c in conditions if c.get("type") == kind), {})
-
-
 def phase_stamps(pod: ports.Object) -> wire.PhaseStamps | None:
     """The emulator's stamps of the pod's cold start; None where there are none."""
-    text = (pod["metadata"].get("annotations") or {}).get(names.PHASES)
+    text = pods.annotations(pod).get(names.PHASES)
     if not text:
         return None
     try:
         return wire.PhaseStamps.parse(json.loads(text))
     except (KeyError, TypeError, ValueError, AttributeError):
-        return None
-
-
-def parse_time(text: str | None) -> float | None:
-    """An RFC 3339 stamp as Unix seconds; None if it is none."""
-    if not text:
-        return None
-    try:
-        return datetime.datetime.fromisoformat(text).timestamp()
-    except ValueError:
         return None
 
 
@@ -126,13 +104,13 @@ def look(known: Sighting | None, pod: ports.Object, state: ReplicaState, now: No
         seen.started_s = _bound_s(pod, now)
     if state is ReplicaState.UNSCHEDULABLE:
         if seen.unschedulable_since_s is None:
-            stamp = condition(pod, "PodScheduled").get("lastTransitionTime")
+            stamp = conditions.find(pod, "PodScheduled").get("lastTransitionTime")
             seen.unschedulable_since_s = _since(stamp, now)
     else:
         seen.unschedulable_since_s = None
     if state is ReplicaState.READY or state is ReplicaState.ADMITTED:
         if seen.ready_since_s is None:
-            stamp = condition(pod, "Ready").get("lastTransitionTime")
+            stamp = conditions.find(pod, "Ready").get("lastTransitionTime")
             seen.ready_since_s = (
                 _since(stamp, now) if state is ReplicaState.READY else now.emulated_s
             )
@@ -179,11 +157,11 @@ def _bound_s(pod: ports.Object, now: Now) -> float:
     stamps = phase_stamps(pod)
     if stamps is not None and stamps.stamps:
         return now.at(stamps.stamps[0].start_ms / 1000)
-    return _since(condition(pod, "PodScheduled").get("lastTransitionTime"), now)
+    return _since(conditions.find(pod, "PodScheduled").get("lastTransitionTime"), now)
 
 
 def _since(stamp: str | None, now: Now) -> float:
-    wall_s = parse_time(stamp)
+    wall_s = timestamps.parse_if_any(stamp)
     if wall_s is None or now.wall_s - wall_s < TRUSTED_AGE_REAL_S:
         return now.emulated_s
     return now.at(wall_s)

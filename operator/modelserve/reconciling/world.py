@@ -5,32 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NewType
 
 from modelserve import ports
-from modelserve.api import names
-from modelserve.render import labels
+from modelserve.api import conditions, keys, names, pods
+from modelserve.api.keys import Key
 
 Uid = NewType("Uid", str)
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
-    """A ModelServe."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-
-def key_of(body: ports.Object) -> Key:
-    """The key of a namespaced object by its own name."""
-    return Key(body["metadata"]["namespace"], body["metadata"]["name"])
-
-
-def resource_version(body: ports.Object) -> int:
-    """The resource version as a number: the API promises that they are comparable (1.35)."""
-    text = body["metadata"].get("resourceVersion", "0")
-    return int(text) if text.isdigit() else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +34,11 @@ class World:
 
     def put_modelserve(self, body: ports.Object) -> bool:
         """Remember it unless what is known is as new. Returns whether anything changed."""
-        return self._put(self.modelserves, key_of(body), body)
+        return self._put(self.modelserves, Key.of(body), body)
 
     def put_deployment(self, body: ports.Object) -> bool:
         """Remember a Deployment under the ModelServe its labels name."""
-        key = owner_key(body)
+        key = keys.owner(body)
         return key is not None and self._put(self.deployments, key, body)
 
     def put_node(self, body: ports.Object) -> bool:
@@ -77,14 +55,14 @@ class World:
         if uid in self._deleted:
             return None
         self._claim(uid, body)
-        key = owner_key(body)
+        key = keys.owner(body)
         if key is None:
             return None
         return key if self._put(self.pods.setdefault(key, {}), uid, body) else None
 
     def drop_modelserve(self, body: ports.Object) -> Key:
         """It is gone; its children follow by garbage collection."""
-        key = key_of(body)
+        key = Key.of(body)
         known = self.modelserves.get(key)
         if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
             del self.modelserves[key]
@@ -92,7 +70,7 @@ class World:
 
     def drop_deployment(self, body: ports.Object) -> Key | None:
         """It is gone; one of the same name that came since stays."""
-        key = owner_key(body)
+        key = keys.owner(body)
         known = self.deployments.get(key) if key else None
         if key and known and known["metadata"]["uid"] == body["metadata"]["uid"]:
             del self.deployments[key]
@@ -104,7 +82,7 @@ class World:
         self._remember_deleted(uid)
         if self.claims.pop(uid, None) is not None:
             self.claims_version += 1
-        key = owner_key(body)
+        key = keys.owner(body)
         if key is not None and key in self.pods:
             self.pods[key].pop(uid, None)
             if not self.pods[key]:
@@ -135,7 +113,7 @@ class World:
             return list(self.modelserves.values())
         if resource is ports.DEPLOYMENTS:
             return list(self.deployments.values())
-        return [pod for pods in self.pods.values() for pod in pods.values()]
+        return [pod for known in self.pods.values() for pod in known.values()]
 
     def pods_of(self, key: Key) -> Mapping[Uid, ports.Object]:
         """The ModelServe's pods, terminating ones included."""
@@ -179,9 +157,9 @@ class World:
     def _put(table: dict[Any, ports.Object], key: Any, body: ports.Object) -> bool:
         known = table.get(key)
         if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
-            if resource_version(body) <= resource_version(known):
+            if ports.resource_version(body) <= ports.resource_version(known):
                 return False
-        elif known is not None and resource_version(body) < resource_version(known):
+        elif known is not None and ports.resource_version(body) < ports.resource_version(known):
             return False
         table[key] = body
         return True
@@ -189,16 +167,9 @@ class World:
 
 def gpu_claim(pod: ports.Object) -> GpuClaim | None:
     """What a pod takes of some ``*/gpu`` resource; None if nothing, or if it has finished."""
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+    if pods.is_over(pod):
         return None
-    totals: dict[str, int] = {}
-    for container in pod["spec"].get("containers", ()):
-        resources = container.get("resources") or {}
-        wanted = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        for resource, amount in wanted.items():
-            if resource.endswith("/gpu"):
-                totals[resource] = totals.get(resource, 0) + int(amount)
-    for resource, gpus in totals.items():
+    for resource, gpus in pods.gpus(pod).items():
         return GpuClaim(pod["spec"].get("nodeName") or "", resource, gpus)
     return None
 
@@ -212,8 +183,7 @@ def is_ready(node: ports.Object) -> bool:
     """Whether a node takes new pods: Ready and not cordoned."""
     if node.get("spec", {}).get("unschedulable"):
         return False
-    conditions = node.get("status", {}).get("conditions") or ()
-    return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+    return conditions.is_true(node, "Ready")
 
 
 def _node_essence(node: ports.Object) -> tuple[Any, ...]:
@@ -226,12 +196,6 @@ def _node_essence(node: ports.Object) -> tuple[Any, ...]:
         status.get("allocatable"),
         images,
     )
-
-
-def owner_key(body: ports.Object) -> Key | None:
-    """The ModelServe a child's labels name."""
-    name = labels.owner(body)
-    return Key(body["metadata"]["namespace"], name) if name else None
 
 
 def _owned_by_scaler(deployment: ports.Object, count: int) -> list[ports.Object]:

@@ -1,7 +1,5 @@
 """Labels of everything that belongs to a ModelServe, and the selector of its pods."""
 
-from collections.abc import Mapping
-
 from modelserve import ports
 from modelserve.api import names
 
@@ -28,12 +26,6 @@ def selector(name: str) -> dict[str, str]:
 def selector_text(name: str) -> str:
     """The selector as ``status.selector`` says it for ``/scale``."""
     return ",".join(f"{key}={value}" for key, value in selector(name).items())
-
-
-def owner(child: ports.Object) -> str | None:
-    """The ModelServe name an engine pod's or Deployment's labels tell; None if they do not."""
-    labels: Mapping[str, str] = child["metadata"].get("labels") or {}
-    return labels.get(names.LABEL_MODELSERVE)
 
 
 def owner_reference(modelserve: ports.Object) -> dict[str, object]:

@@ -15,7 +15,7 @@ from typing import Self
 from modelserve import ports
 from modelserve.api import names
 from modelserve.api import spec as specs
-from modelserve.decide import prediction
+from modelserve.decide import observation, prediction
 from modelserve.engines import launch, profiles
 
 # The parts of the spec that reach the pod template by way of the catalogue.
@@ -73,14 +73,10 @@ def resolve(name: str, spec: specs.ModelServeSpec, assessment: prediction.Assess
         annotations=dict(rendered.annotations),
         startup_path=profile.startup_path,
         health_path=profile.health_path,
-        start_deadline_s=deadline_s(spec, assessment.cold_start().total_s),
+        start_deadline_s=math.ceil(
+            observation.progress_deadline_s(spec, assessment.cold_start().total_s)
+        ),
     )
-
-
-def deadline_s(spec: specs.ModelServeSpec, predicted_s: float) -> int:
-    """Emulated seconds a start may take: the spec's, or max(600, 3 × predicted)."""
-    given = spec.cold_start.progress_deadline_seconds
-    return given if given is not None else math.ceil(max(600.0, 3 * predicted_s))
 
 
 def frozen(deployment: ports.Object | None, wanted_digest: str) -> Resolved | None:

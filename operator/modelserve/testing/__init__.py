@@ -3,6 +3,6 @@
 ``modelserve.testing.scripted`` is a server that misbehaves on request (it alone imports aiohttp).
 """
 
+from modelserve.testing.apiserver import MemoryCluster as MemoryCluster
 from modelserve.testing.clock import ManualClock as ManualClock
 from modelserve.testing.clock import settle as settle
-from modelserve.testing.memory import MemoryCluster as MemoryCluster

@@ -6,7 +6,7 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import names
-from modelserve.testing import ownership
+from modelserve.testing import field_owners
 
 WITH_STATUS = (
     *(ports.MODELSERVES, ports.GPUPOOLS, ports.DEPLOYMENTS, ports.REPLICASETS),
@@ -129,7 +129,7 @@ def to_scale(body: ports.Object) -> ports.Object:
 
 
 def managed_fields(
-    resource: ports.Resource, owners: Mapping[tuple[str, str, str], ownership.Fields]
+    resource: ports.Resource, owners: Mapping[tuple[str, str, str], field_owners.Fields]
 ) -> list[dict[str, Any]]:
     """``metadata.managedFields``, without times."""
     return [
@@ -138,7 +138,7 @@ def managed_fields(
             "operation": operation,
             "apiVersion": resource.api_version,
             "fieldsType": "FieldsV1",
-            "fieldsV1": ownership.to_fields_v1(fields),
+            "fieldsV1": field_owners.to_fields_v1(fields),
             **({"subresource": subresource} if subresource else {}),
         }
         for (manager, operation, subresource), fields in owners.items()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modelserve import errors, ports
-from modelserve.testing import ownership
+from modelserve.testing import field_owners
 
 _SET = re.compile(r"^(\S+)\s+(in|notin)\s+\(([^)]*)\)$")
 
@@ -36,12 +36,12 @@ def strategic_patch(live: Any, patch: Any, field: str = "") -> Any:
             else:
                 merged[key] = strategic_patch(merged.get(key), value, key)
         return merged
-    keys = ownership.list_keys(field, patch) if isinstance(patch, list) else ()
+    keys = field_owners.list_keys(field, patch) if isinstance(patch, list) else ()
     if not keys or not isinstance(live, list):
         return copy.deepcopy(patch)
-    items = {ownership.item_key(item, keys): item for item in live}
+    items = {field_owners.item_key(item, keys): item for item in live}
     for item in patch:
-        key = ownership.item_key(item, keys)
+        key = field_owners.item_key(item, keys)
         items[key] = strategic_patch(items.get(key), item)
     return list(items.values())
 
@@ -106,5 +106,5 @@ def _label(labels: Mapping[str, str], term: str) -> bool:
 def _field(item: ports.Object, term: str) -> bool:
     differs = "!=" in term
     key, _, wanted = term.partition("!=" if differs else "=")
-    value = ownership.get(item, tuple(f"f:{part}" for part in key.split(".")))
-    return (str("" if value is ownership.MISSING else value) == wanted.lstrip("=")) != differs
+    value = field_owners.get(item, tuple(f"f:{part}" for part in key.split(".")))
+    return (str("" if value is field_owners.MISSING else value) == wanted.lstrip("=")) != differs

@@ -10,10 +10,11 @@ from typing import Any
 
 from modelserve import errors, handlers, ports
 from modelserve.api import names, wire
+from modelserve.api.keys import Key
 from modelserve.reconciling import reconciler, world
 from modelserve.render import labels
+from modelserve.testing.apiserver import MemoryCluster
 from modelserve.testing.clock import ManualClock
-from modelserve.testing.memory import MemoryCluster
 
 KINDS = (ports.NODES, ports.MODELSERVES, ports.DEPLOYMENTS, ports.PODS)
 PRODUCT = "NVIDIA-H100-80GB-HBM3"
@@ -101,7 +102,7 @@ class Stage:
 
     def restart(self) -> None:
         """Another operator process: it knows nothing but what the API server tells."""
-        self.marked: set[world.Key] = set()
+        self.marked: set[Key] = set()
         self.world = world.World()
         self._handlers = handlers.Handlers(self.world, self.marked.add, lambda: None)
         self.reconciler = reconciler.Reconciler(
@@ -127,7 +128,7 @@ class Stage:
         requeue_real_s = None
         for _ in range(times):
             await self.watch()
-            requeue_real_s = await self.reconciler.reconcile(world.Key("default", name))
+            requeue_real_s = await self.reconciler.reconcile(Key("default", name))
         await self.watch()
         return requeue_real_s
 

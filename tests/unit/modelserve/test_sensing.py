@@ -4,7 +4,8 @@ from typing import Any
 
 from modelserve import sensing
 from modelserve.api import names, wire
-from modelserve.reconciling.world import Key, World
+from modelserve.api.keys import Key
+from modelserve.engines import sglang
 
 MODEL = wire.ModelDemand("default", "llama")
 KEY = Key("default", "llama")
@@ -51,24 +52,33 @@ def pod(running: bool = True, dial: str = "127.0.0.1:5000") -> dict[str, Any]:
     }
 
 
-def known(virtual: bool) -> World:
-    world = World()
+def node(virtual: bool) -> dict[str, Any]:
     labels = {names.LABEL_VIRTUAL: "true"} if virtual else {}
-    world.put_node({"metadata": {"name": "n", "uid": "n", "labels": labels}})
-    return world
+    return {"metadata": {"name": "n", "uid": "n", "labels": labels}}
 
 
 def test_a_virtual_pod_is_scraped_where_its_engine_listens() -> None:
-    target = sensing.target(known(virtual=True), pod())
+    target = sensing.target(pod(), node(virtual=True))
     assert target is not None
     assert target[0] == "http://127.0.0.1:5000/metrics"
 
 
-def test_on_a_real_node_a_dial_address_counts_for_nothing() -> None:
-    target = sensing.target(known(virtual=False), pod())
-    assert target is not None
-    assert target[0] == "http://10.200.0.1:8000/metrics"
+def test_on_a_real_node_a_dial_address_is_not_followed() -> None:
+    assert sensing.target(pod(), node(virtual=False)) is None
+
+
+def test_an_emulated_pod_whose_node_is_gone_is_not_scraped() -> None:
+    assert sensing.target(pod(), None) is None
 
 
 def test_a_pod_that_does_not_run_yet_is_not_scraped() -> None:
-    assert sensing.target(known(virtual=True), pod(running=False)) is None
+    assert sensing.target(pod(running=False), node(virtual=True)) is None
+
+
+def test_an_engine_is_asked_under_its_own_metric_names() -> None:
+    found = pod()
+    found["spec"]["containers"][0] |= {"command": ["python3", "-m", "sglang.launch_server"]}
+    found["spec"]["containers"][0] |= {"args": ["--model-path", "meta-llama/Llama-3.1-8B"]}
+    target = sensing.target(found, node(virtual=True))
+    assert target is not None
+    assert target == ("http://127.0.0.1:5000/metrics", sglang.PROFILE.metrics)

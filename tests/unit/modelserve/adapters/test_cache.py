@@ -45,8 +45,7 @@ async def test_callbacks_get_the_old_and_the_new() -> None:
     store.on_change(lambda old, new: told.append((old and old["data"], new and new["data"])))
     async with running(store):
         await configure(cluster, "a", x="1")
-        written = await configure(cluster, "a", x="2")
-        await store.until(written["metadata"]["resourceVersion"])
+        await configure(cluster, "a", x="2")
         await cluster.delete(ports.CONFIG_MAPS, "ns", "a")
         await testing.settle()
     assert told == [(None, {"x": "1"}), ({"x": "1"}, {"x": "2"}), ({"x": "2"}, None)]
@@ -73,25 +72,6 @@ async def test_a_failing_callback_harms_no_other(caplog: pytest.LogCaptureFixtur
     assert "callback" in caplog.text
 
 
-async def test_an_own_write_is_seen_when_its_version_is_reached() -> None:
-    cluster = testing.MemoryCluster()
-    async with running(cache.Store(cluster, ports.CONFIG_MAPS)) as store:
-        written = await configure(cluster, "a")
-        version = written["metadata"]["resourceVersion"]
-        assert not store.at_least(version)
-        await store.until(version)
-        assert store.at_least(version)
-        assert store.get("ns", "a") is not None
-
-
-async def test_versions_compare_as_numbers() -> None:
-    store = cache.Store(testing.MemoryCluster(), ports.CONFIG_MAPS)
-    told = {"metadata": {"name": "a", "resourceVersion": "10"}}
-    store.handle(ports.WatchEvent(ports.Change.ADDED, told))
-    assert store.at_least("9")
-    assert not store.at_least("11")
-
-
 async def test_an_index_follows_each_change() -> None:
     cluster = testing.MemoryCluster()
     store = cache.Store(
@@ -107,7 +87,3 @@ async def test_an_index_follows_each_change() -> None:
         await cluster.delete(ports.CONFIG_MAPS, "ns", "b")
         await testing.settle()
         assert store.by_index("colour", "red") == ()
-
-
-async def test_its_age_is_infinite_before_it_runs() -> None:
-    assert cache.Store(testing.MemoryCluster(), ports.CONFIG_MAPS).age_real_s() == float("inf")

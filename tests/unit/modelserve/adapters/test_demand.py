@@ -12,7 +12,7 @@ from aiohttp import web
 from modelserve import errors, ports, testing
 from modelserve.adapters import demand
 from modelserve.api import names, wire
-from modelserve.testing import memory
+from modelserve.testing import apiserver
 
 FENCE = wire.FenceRequest("ns", "llama", "f1", ("u1",))
 
@@ -345,7 +345,7 @@ async def test_a_lease_without_an_address_is_left_aside(
 async def test_no_gateway_is_known_before_the_leases_are() -> None:
     cluster = testing.MemoryCluster()
 
-    def away(call: memory.Call) -> None:
+    def away(call: apiserver.Call) -> None:
         raise errors.Unavailable("away")
 
     cluster.before_call = away

@@ -7,7 +7,7 @@ import pytest
 
 from modelserve import errors, ports, testing
 from modelserve.adapters import events
-from modelserve.testing import memory
+from modelserve.testing import apiserver
 
 SUBJECT: ports.Object = {
     "apiVersion": "v1",
@@ -117,7 +117,7 @@ async def test_events_of_cluster_scoped_objects_live_in_default() -> None:
 async def test_a_refused_event_is_dropped_and_the_next_one_written(error: Exception) -> None:
     cluster, _, sink = make()
 
-    def refuse_once(call: memory.Call) -> None:
+    def refuse_once(call: apiserver.Call) -> None:
         cluster.before_call = lambda call: None
         raise error
 
@@ -130,7 +130,7 @@ async def test_a_refused_event_is_dropped_and_the_next_one_written(error: Except
 async def test_an_event_waits_out_a_short_outage() -> None:
     cluster, clock, sink = make()
 
-    def away(call: memory.Call) -> None:
+    def away(call: apiserver.Call) -> None:
         raise errors.Unavailable("away")
 
     cluster.before_call = away

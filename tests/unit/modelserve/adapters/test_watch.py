@@ -191,18 +191,6 @@ async def test_a_watch_closed_without_a_word_is_not_reopened_in_a_hurry(
     assert eager.pauses[3] > eager.pauses[0]
 
 
-async def test_its_age_counts_from_the_last_word_of_the_server(
-    cluster: kube.KubeCluster, server: scripted.ScriptedServer
-) -> None:
-    server.script = [listing(5), SILENCE]
-    events = watch.ListWatch(cluster, SELECTION, EagerClock(), random.Random(1))
-    before = events.age_real_s()
-    await anext(events)
-    assert 0 <= events.age_real_s() < DEADLINE_REAL_S
-    assert before >= 0
-    await events.aclose()
-
-
 async def test_a_cancelled_reader_leaves_nothing_open(
     cluster: kube.KubeCluster, server: scripted.ScriptedServer
 ) -> None:

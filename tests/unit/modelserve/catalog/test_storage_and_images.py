@@ -118,3 +118,17 @@ def test_graph_capture_is_near_what_was_seen(
 ) -> None:
     predicted_s = warmup.of_engine(EngineType.VLLM).graph_capture_s(layers, tensor_parallel, 256)
     assert predicted_s == pytest.approx(seen_s, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("busybox", "docker.io/library/busybox:latest"),
+        ("vllm/vllm-openai:v1", "docker.io/vllm/vllm-openai:v1"),
+        ("quay.io/a/b", "quay.io/a/b:latest"),
+        ("localhost:5000/a:1", "localhost:5000/a:1"),
+        ("a/b@sha256:00", "docker.io/a/b@sha256:00"),
+    ],
+)
+def test_names_are_filled_in(name: str, full: str) -> None:
+    assert images.canonical(name) == full

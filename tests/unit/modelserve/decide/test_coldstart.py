@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelserve import errors
-from modelserve.api import names
+from modelserve.api import names, status
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
 from modelserve.decide import coldstart
@@ -194,3 +194,13 @@ def test_a_pull_takes_at_least_its_slower_half_and_at_most_both(
     pull = planned(started(image_bytes=round(gigabytes * 1e9))).pull
     total_s = pull.total_s(download_s)
     assert max(download_s, pull.unpack_s) <= total_s <= download_s + pull.unpack_s + 1e-9
+
+
+def test_the_next_cold_start_is_expected_from_what_was_measured_but_for_the_image() -> None:
+    """The first pulled the image in 78 s; the next one finds it on the node."""
+    cached = coldstart.ColdStart(0.1, 0.0, 0.5, 3.0, 39.0, 0.0)
+    measured = status.ColdStartParts(
+        image_pull_seconds=78.0, weight_load_seconds=4.0, warm_up_seconds=38.0, total_seconds=120.0
+    )
+    assert coldstart.expected_s(cached, None) == cached.total_s
+    assert coldstart.expected_s(cached, measured) == pytest.approx(42.5)

@@ -7,6 +7,7 @@ import pytest
 
 from modelserve.api import spec as specs
 from modelserve.api import status as statuses
+from modelserve.api import timestamps
 from modelserve.api.status import ConditionType
 from modelserve.decide import coldstart, demand, observation, record, report
 from modelserve.decide.observation import ReplicaState
@@ -75,7 +76,7 @@ def test_nothing_waits_when_all_are_ready() -> None:
 
 def test_emulated_instants_are_told_in_wall_time() -> None:
     counts = report.counts(facts(next_ready_at_s=200.0))
-    assert counts["next_ready_at"] == report.stamp(1.7e9 + 10)
+    assert counts["next_ready_at"] == timestamps.format_time(1.7e9 + 10)
 
 
 @pytest.mark.parametrize("live", [0, 1, 3])
@@ -87,8 +88,8 @@ def test_a_transition_time_moves_only_when_the_status_flips() -> None:
     before = report.conditions(facts(), 1, [])
     later = facts(now_wall_s=1.8e9, active=True)
     after = {c.type: c for c in report.conditions(later, 1, before)}
-    assert after[ConditionType.READY].last_transition_time == report.stamp(1.7e9)
-    assert after[ConditionType.ACTIVE].last_transition_time == report.stamp(1.8e9)
+    assert after[ConditionType.READY].last_transition_time == timestamps.format_time(1.7e9)
+    assert after[ConditionType.ACTIVE].last_transition_time == timestamps.format_time(1.8e9)
 
 
 @pytest.mark.parametrize(

@@ -120,21 +120,27 @@ def test_a_spec_that_makes_no_sense_is_an_input_error() -> None:
         routing.read_route(model("a", gateway={"hold": {"maxBytes": "lots"}}))
 
 
+def address(item: Any) -> str:
+    replica = routing.read_replica(item, NODES)
+    assert replica is not None
+    return replica.address
+
+
 def test_the_dial_annotation_counts_on_virtual_nodes_only() -> None:
     annotations = {names.DIAL: "127.0.0.1:7"}
-    assert routing.dial_address(pod(annotations=annotations), NODES) == "127.0.0.1:7"
-    assert routing.dial_address(pod(node="real", annotations=annotations), NODES) == "10.0.0.1:9000"
+    assert address(pod(annotations=annotations)) == "127.0.0.1:7"
+    assert address(pod(node="real", annotations=annotations)) == ""
 
 
 def test_a_pod_on_a_virtual_node_without_the_annotation_has_no_address() -> None:
-    assert routing.dial_address(pod(), NODES) == ""
+    assert address(pod()) == ""
 
 
 @pytest.mark.parametrize(
-    ("ip", "address"), [(None, ""), ("10.0.0.1", "10.0.0.1:9000"), ("fd00::1", "[fd00::1]:9000")]
+    ("ip", "expected"), [(None, ""), ("10.0.0.1", "10.0.0.1:9000"), ("fd00::1", "[fd00::1]:9000")]
 )
-def test_other_pods_are_dialled_at_their_ip_and_http_port(ip: str | None, address: str) -> None:
-    assert routing.dial_address(pod(node="real", status={"podIP": ip}), NODES) == address
+def test_other_pods_are_dialled_at_their_ip_and_http_port(ip: str | None, expected: str) -> None:
+    assert address(pod(node="real", status={"podIP": ip})) == expected
 
 
 def test_the_health_path_is_the_readiness_probes() -> None:

@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, cast
 
 import aiohttp
 import pytest
 from aiohttp import web
 
-from modelserve import errors, ports
+from modelserve import ports
 from modelserve.adapters import clock as clocks
 from modelserve.api import names
 from modelserve.gateway import assembly
@@ -101,48 +101,6 @@ class FakeCluster:
         uid: str = "",
     ) -> None:
         self.remove(resource, namespace or "", name)
-
-    async def get(self, resource: ports.Resource, namespace: str | None, name: str) -> ports.Object:
-        raise errors.NotFound(f"{resource.plural} {name}")
-
-    async def list(
-        self,
-        resource: ports.Resource,
-        namespace: str | None = None,
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-    ) -> tuple[Sequence[ports.Object], str]:
-        raise NotImplementedError
-
-    async def create(
-        self, resource: ports.Resource, namespace: str | None, body: ports.Object
-    ) -> ports.Object:
-        raise NotImplementedError
-
-    async def patch(
-        self,
-        resource: ports.Resource,
-        namespace: str | None,
-        name: str,
-        body: ports.Object | Sequence[ports.Object],
-        *,
-        content_type: str = "",
-        subresource: str = "",
-        manager: str = "",
-    ) -> ports.Object:
-        raise NotImplementedError
-
-    async def replace(
-        self,
-        resource: ports.Resource,
-        namespace: str | None,
-        name: str,
-        body: ports.Object,
-        *,
-        subresource: str = "",
-    ) -> ports.Object:
-        raise NotImplementedError
 
 
 class FakeEngine:
@@ -298,7 +256,7 @@ def make_lab(drain_real_s: float = 0.0) -> Lab:
     settings = assembly.Settings(
         token=TOKEN, identity="g", epoch="e1", drain_real_s=drain_real_s, max_body_bytes=2**20
     )
-    lab = Lab(cluster, assembly.Gateway(cluster, HastyClock(10.0), settings))
+    lab = Lab(cluster, assembly.Gateway(cast(Any, cluster), HastyClock(10.0), settings))
     lab.model()
     return lab
 

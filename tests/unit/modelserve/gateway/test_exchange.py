@@ -9,9 +9,9 @@ import pytest
 from aiohttp import web
 
 from modelserve import ports
-from modelserve.decide import routing
+from modelserve.api.keys import Key
 
-KEY = routing.Key("default", "llama")
+KEY = Key("default", "llama")
 EVENTS = (b'data: {"n": 1}\n\n', b'data: {"n"', b": 2}\r\n\r\n", b"data: [DONE]\n\n")
 
 

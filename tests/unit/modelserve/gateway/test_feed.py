@@ -7,10 +7,11 @@ from typing import Self
 
 import pytest
 
-from modelserve.decide import fleet, holding, routing
+from modelserve.api.keys import Key
+from modelserve.decide import fleet, holding
 from modelserve.gateway import dispatch, feed
 
-KEY = routing.Key("n", "m")
+KEY = Key("n", "m")
 
 
 class ManualClock:

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 
 from modelserve.api import wire
-from modelserve.decide import routing
+from modelserve.api.keys import Key
 
-KEY = routing.Key("default", "llama")
+KEY = Key("default", "llama")
 FENCE = wire.FenceRequest("default", "llama", "f1", ("a",)).to_json()
 
 

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
+import yarl
 
 from modelserve import ports
-from modelserve.decide import routing
+from modelserve.api.keys import Key
 
-KEY = routing.Key("default", "llama")
+KEY = Key("default", "llama")
 
 
 async def error(asking: Any) -> tuple[int, dict[str, Any], Any]:
@@ -29,6 +30,17 @@ async def test_malformed_json_is_400_in_the_usual_shape(lab: Any) -> None:
     status, said, _ = await error(lab.session.post(lab.url + "/v1/completions", data=b"{"))
     assert (status, said["type"]) == (400, "invalid_request_error")
     assert set(said) == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize("path", ["/v1/%2e%2e/sleep", "/v1/x/..%2f../sleep"])
+async def test_no_path_leads_out_of_the_api_to_other_doors_of_an_engine(
+    lab: Any, path: str
+) -> None:
+    engine = await lab.engine()
+    lab.pod("a", engine.address)
+    asked = lab.session.post(yarl.URL(lab.url + path, encoded=True), json={"model": "llama"})
+    status, said, _ = await error(asked)
+    assert (status, said["code"], engine.bodies) == (404, "not_found", [])
 
 
 async def test_a_body_over_the_limit_is_413(lab: Any) -> None:

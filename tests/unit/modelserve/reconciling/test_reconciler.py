@@ -6,9 +6,9 @@ import pytest
 
 from modelserve import errors, ports
 from modelserve.api import names
-from modelserve.render import ownership
-from modelserve.render.ownership import Owner
-from modelserve.testing import memory
+from modelserve.render import replica_owner
+from modelserve.render.replica_owner import Owner
+from modelserve.testing import apiserver
 from modelserve.testing.stage import Stage
 
 COLD = 1000.0  # emulated seconds: longer than any window of the defaults
@@ -34,14 +34,14 @@ async def awake(stage: Stage) -> str:
     return uid
 
 
-def scales(stage: Stage) -> list[memory.Call]:
+def scales(stage: Stage) -> list[apiserver.Call]:
     return [call for call in stage.cluster.calls if call.subresource == "scale"]
 
 
 async def test_a_new_model_rests_at_zero_and_the_scaler_owns_the_count(stage: Stage) -> None:
     deployment = await stage.deployment()
     assert await stage.replicas() == 0
-    assert ownership.replicas_owner(deployment) is Owner.SCALER
+    assert replica_owner.replicas_owner(deployment) is Owner.SCALER
 
 
 async def test_a_new_model_is_ready_to_accept_requests_and_not_available(stage: Stage) -> None:
@@ -121,7 +121,7 @@ async def test_a_write_of_zero_with_an_unknown_result_is_read_before_the_fence_g
     await awake(stage)
     await stage.clock.advance(COLD)
 
-    def lose(call: memory.Call) -> None:
+    def lose(call: apiserver.Call) -> None:
         if call.subresource == "scale":
             raise errors.Unavailable("no answer")
 
@@ -168,7 +168,7 @@ async def test_an_operator_that_dies_during_creation_is_taken_over_from(lost_cal
     await stage.apply()
     writes = 0
 
-    def die(call: memory.Call) -> None:
+    def die(call: apiserver.Call) -> None:
         nonlocal writes
         writes += call.verb == "apply"
         if writes > lost_call:
@@ -180,7 +180,7 @@ async def test_an_operator_that_dies_during_creation_is_taken_over_from(lost_cal
     stage.cluster.before_call = lambda call: None
     stage.restart()
     await stage.turn()
-    assert ownership.replicas_owner(await stage.deployment()) is Owner.SCALER
+    assert replica_owner.replicas_owner(await stage.deployment()) is Owner.SCALER
     assert await stage.replicas() == 0
 
 
@@ -195,7 +195,7 @@ async def test_a_foreign_count_is_a_conflict_and_is_taken_back_after_the_down_wi
     assert "kubectl" in (await stage.condition("Conflict"))["message"]
     await stage.clock.advance(100)
     await stage.turn()
-    assert ownership.replicas_owner(await stage.deployment()) is Owner.SCALER
+    assert replica_owner.replicas_owner(await stage.deployment()) is Owner.SCALER
     assert await stage.replicas() == 1
     assert (await stage.condition("Conflict"))["status"] == "False"
 

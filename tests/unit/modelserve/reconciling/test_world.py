@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from modelserve.api import names
+from modelserve.api.keys import Key
 from modelserve.reconciling import world
-from modelserve.reconciling.world import Key, World
-from modelserve.render import labels, ownership
+from modelserve.reconciling.world import World
+from modelserve.render import labels, replica_owner
 
 KEY = Key("default", "llama")
 
@@ -79,15 +80,15 @@ def test_our_own_write_is_known_before_the_watch_tells_of_it() -> None:
     known.note_scale(KEY, scale(7, 3))
     assert not known.put_deployment(deployment(6, replicas=0))
     live = known.deployments[KEY]
-    assert ownership.live_replicas(live) == 3
-    assert ownership.replicas_owner(live) is ownership.Owner.SCALER
+    assert replica_owner.live_replicas(live) == 3
+    assert replica_owner.replicas_owner(live) is replica_owner.Owner.SCALER
 
 
 def test_the_scale_of_a_deployment_that_was_replaced_is_left_aside() -> None:
     known = World()
     known.put_deployment(deployment(9, uid="d2"))
     known.note_scale(KEY, scale(7, 3, uid="d1"))
-    assert ownership.live_replicas(known.deployments[KEY]) == 0
+    assert replica_owner.live_replicas(known.deployments[KEY]) == 0
 
 
 def test_late_news_of_a_deleted_pod_does_not_bring_it_back() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from modelserve.render import ownership
-from modelserve.render.ownership import Owner
+from modelserve.render import replica_owner
+from modelserve.render.replica_owner import Owner
 
 
 def entry(manager: str, subresource: str = "", fields: str = "f:replicas") -> dict[str, Any]:
@@ -40,15 +40,15 @@ STATUS = entry("kube-controller-manager", "status")
 def test_the_owner_is_read_from_the_managed_fields(
     entries: tuple[dict[str, Any], ...], owner: Owner
 ) -> None:
-    assert ownership.replicas_owner(deployment(*entries)) is owner
+    assert replica_owner.replicas_owner(deployment(*entries)) is owner
 
 
 def test_the_main_apply_carries_zero_at_creation_and_the_live_count_until_the_hand_over() -> None:
-    assert ownership.replicas_to_apply(None) == 0
-    assert ownership.replicas_to_apply(deployment(MAIN, replicas=3)) == 3
-    assert ownership.replicas_to_apply(deployment(SCALER, replicas=3)) is None
-    assert ownership.replicas_to_apply(deployment(KUBECTL, replicas=3)) is None
+    assert replica_owner.replicas_to_apply(None) == 0
+    assert replica_owner.replicas_to_apply(deployment(MAIN, replicas=3)) == 3
+    assert replica_owner.replicas_to_apply(deployment(SCALER, replicas=3)) is None
+    assert replica_owner.replicas_to_apply(deployment(KUBECTL, replicas=3)) is None
 
 
 def test_foreign_managers_are_named() -> None:
-    assert ownership.foreign_managers(deployment(SCALER, KUBECTL, MAIN)) == ("kubectl",)
+    assert replica_owner.foreign_managers(deployment(SCALER, KUBECTL, MAIN)) == ("kubectl",)

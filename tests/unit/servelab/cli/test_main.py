@@ -51,6 +51,8 @@ def test_every_command_of_the_table_exists(name: str) -> None:
         ("up", "--gateway-port", "70000"),
         ("restart", "etcd"),
         ("completion", "cmd"),
+        ("emulator", "--time-scale", "nan"),
+        ("emulator", "--kubelet-cert", __file__),
     ],
     ids=" ".join,
 )

@@ -96,10 +96,10 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     script = (
         "import pathlib, sys, time; from servelab.cluster import processes\n"
         "logs = pathlib.Path(sys.argv[1]); family = processes.Family(logs)\n"
-        "family.watcher.remove_with_us(logs / 'gone'); (logs / 'gone').mkdir()\n"
+        "family.guard.remove_with_us(logs / 'gone'); (logs / 'gone').mkdir()\n"
         f"nap = [sys.executable, '-I', '-S', '-c', {STUBBORN!r}]\n"
         "children = [family.start(processes.Command(n, nap, {})) for n in 'ab']\n"
-        "pids = [family.watcher.pid, *(child.pid for child in children)]\n"
+        "pids = [family.guard.pid, *(child.pid for child in children)]\n"
         "print('{\"ready\": true}', pids, flush=True); time.sleep(60)\n"
     )
     outer = processes.Family(tmp_path)

@@ -4,7 +4,7 @@ from typing import Any
 
 from modelserve import ports
 from modelserve.api import names
-from modelserve.testing.memory import MemoryCluster
+from modelserve.testing.apiserver import MemoryCluster
 from servelab.demo import examples, scene
 from servelab.trial import eyes
 
@@ -64,4 +64,4 @@ async def test_examples_are_applied_where_they_belong() -> None:
     for name in ("gpu-pool.yaml", "llama-8b-small-batch.yaml"):
         await examples.apply(cluster, examples.load(name), "here")
     assert (await cluster.get(ports.GPUPOOLS, None, "dgx"))["spec"]["gpusPerNode"] == 8
-    assert await cluster.get(ports.MODELSERVES, "here", "llama-8b")
+    assert await cluster.get(ports.MODELSERVES, "here", "llama-8b-small-batch")

@@ -11,9 +11,13 @@ from typing import Any
 import aiohttp
 import pytest
 
+from modelserve.adapters import gauges
 from modelserve.adapters.clock import SystemClock
+from modelserve.api.spec import EngineType
+from modelserve.engines import profiles
+from servelab.engine.assembly import EngineSpec
 from servelab.engine.schedule import CoreConfig
-from servelab.engine.server import EngineServer, EngineSpec
+from servelab.engine.server import EngineServer
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 FOREVER: dict[str, Any] = CHAT | {"ignore_eos": True, "max_tokens": 8000, "stream": True}
@@ -68,10 +72,14 @@ class Running:
 
 @asynccontextmanager
 async def running(
-    step_s: float = 0.001, *, slots: int = 8, queue_limit: int | None = None
+    step_s: float = 0.001,
+    *,
+    slots: int = 8,
+    queue_limit: int | None = None,
+    engine: EngineType = EngineType.VLLM,
 ) -> AsyncIterator[Running]:
     config = CoreConfig(slots, 512, 8192, kv_blocks=4096, queue_limit=queue_limit)
-    spec = EngineSpec("m", "org/model", config, StepTime(step_s), 0.9, seed=1)
+    spec = EngineSpec("m", "org/model", config, StepTime(step_s), 0.9, 1, profiles.of(engine))
     lines: list[str] = []
     server = EngineServer(spec, SystemClock(), lines.append)
     sock = socket.socket()
@@ -221,3 +229,15 @@ async def test_each_request_is_logged_as_uvicorn_does() -> None:
         assert re.search(
             r'INFO:     127\.0\.0\.1:\d+ - "GET /health HTTP/1.1" 200 OK', engine.lines[0]
         )
+
+
+@pytest.mark.parametrize("engine", EngineType)
+async def test_every_engine_answers_at_the_paths_of_its_profile(engine: EngineType) -> None:
+    profile = profiles.of(engine)
+    async with running(engine=engine) as served:
+        for path in (profile.health_path, profile.startup_path):
+            async with served.http.get(path) as response:
+                assert response.status == 200
+        async with served.http.get(profile.metrics_path) as response:
+            text = await response.read()
+    assert gauges.parse_queue(text, profile.metrics) == (0, 0, 0)

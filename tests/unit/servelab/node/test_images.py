@@ -12,20 +12,6 @@ def store(*, serialize: bool = True) -> images.NodeImages:
     return images.NodeImages(transfers.Alone(), "n-0", serialize=serialize, cached_s=0.5)
 
 
-@pytest.mark.parametrize(
-    ("name", "full"),
-    [
-        ("busybox", "docker.io/library/busybox:latest"),
-        ("vllm/vllm-openai:v1", "docker.io/vllm/vllm-openai:v1"),
-        ("quay.io/a/b", "quay.io/a/b:latest"),
-        ("localhost:5000/a:1", "localhost:5000/a:1"),
-        ("a/b@sha256:00", "docker.io/a/b@sha256:00"),
-    ],
-)
-def test_names_are_filled_in(name: str, full: str) -> None:
-    assert images.canonical(name) == full
-
-
 def test_serialised_pulls_wait_their_turn() -> None:
     node = store()
     node.pull("p/1", "a:1", WORK, 0.0)

@@ -117,4 +117,4 @@ async def test_exec_says_that_it_is_not_served(client: Any) -> None:
 def test_certificates_that_cannot_be_read_are_named(tmp_path: Any) -> None:
     missing = tmp_path / "none.crt"
     with pytest.raises(errors.InputError, match=r"none\.crt"):
-        kubelet_server.server_context(missing, missing, missing)
+        kubelet_server.server_context(kubelet_server.Files(missing, missing, missing))

@@ -7,6 +7,7 @@ import pytest
 
 from modelserve import ports
 from modelserve.adapters import cache
+from modelserve.api import conditions
 from servelab.node import pools, registration
 from servelab.node.pools import PoolKeeper
 
@@ -136,7 +137,18 @@ async def test_a_node_thought_dead_is_posted_ready_again(
     node["status"]["conditions"][3]["status"] = "Unknown"
     cluster.tell("nodes", node)
     await keeper.reconcile([])
-    assert registration.ready(cluster.stores["nodes"].get(None, "dgx-0") or {})
+    assert conditions.is_true(cluster.stores["nodes"].get(None, "dgx-0") or {}, "Ready")
+
+
+async def test_a_pool_changed_to_an_unknown_gpu_leaves_its_nodes_as_they_are(
+    cluster: FakeCluster, keeper: PoolKeeper
+) -> None:
+    cluster.tell("gpupools", pool())
+    await keeper.reconcile([])
+    cluster.tell("gpupools", pool(gpu="potato"))
+    written = len(cluster.writes)
+    await keeper.refresh(cluster.stores["nodes"].get(None, "dgx-0") or {}, [])
+    assert len(cluster.writes) == written
 
 
 async def test_new_labels_reach_the_nodes(cluster: FakeCluster, keeper: PoolKeeper) -> None:
@@ -162,3 +174,17 @@ async def test_gpus_in_use_are_counted(cluster: FakeCluster, keeper: PoolKeeper)
     limits = {"limits": {"nvidia.com/gpu": "3"}}
     await keeper.reconcile([{"spec": {"nodeName": "dgx-0", "containers": [{"resources": limits}]}}])
     assert status(cluster)["gpusInUse"] == 3
+
+
+def pod(node: str, *gpus: int, phase: str = "Running") -> dict[str, Any]:
+    containers = [{"resources": {"limits": {"nvidia.com/gpu": str(count)}}} for count in gpus]
+    return {"spec": {"nodeName": node, "containers": containers}, "status": {"phase": phase}}
+
+
+def test_gpus_are_summed_by_node() -> None:
+    found = [pod("a", 1, 2), pod("a", 4), pod("b", 8)]
+    assert pools.gpus_by_node(found) == {"a": 7, "b": 8}
+
+
+def test_pods_that_have_ended_take_none() -> None:
+    assert pools.gpus_by_node([pod("a", 4, phase="Succeeded")]) == {}

@@ -7,7 +7,7 @@ import pytest
 
 from modelserve import errors, ports
 from modelserve.api import names
-from modelserve.testing.memory import MemoryCluster
+from modelserve.testing.apiserver import MemoryCluster
 from servelab.trial import eyes
 
 

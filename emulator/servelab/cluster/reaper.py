@@ -1,15 +1,15 @@
-"""The watcher: a small process that outlives ours just long enough to clean up if we are killed."""
+"""The reaper: a small process that outlives ours just long enough to clean up if we are killed."""
 
 import contextlib
 import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("watch.py")
+SCRIPT = Path(__file__).with_name("reaper_script.py")
 END_TIMEOUT_REAL_S = 5.0
 
 
-class Watcher:
+class Reaper:
     """Kills the process groups it was told of when our process ends without ``close``."""
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Watcher:
 
     @property
     def pid(self) -> int:
-        """The watcher's process id."""
+        """Its process id."""
         return self._process.pid
 
     def add(self, group: int) -> None:
@@ -52,7 +52,7 @@ class Watcher:
             self._process.wait()
 
     def _tell(self, line: str) -> None:
-        # A watcher that was killed cannot help any more; our own clean-up still does.
+        # A reaper that was killed cannot help any more; our own clean-up still does.
         with contextlib.suppress(BrokenPipeError, ValueError):
             assert self._process.stdin is not None
             self._process.stdin.write(line.encode() + b"\n")

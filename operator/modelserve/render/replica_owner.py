@@ -32,6 +32,11 @@ def replicas_owner(deployment: ports.Object) -> Owner:
     return Owner.SCALER if owners == {names.SCALER} else Owner.FOREIGN
 
 
+def is_to_be_taken(deployment: ports.Object) -> bool:
+    """Whether the scaler still has to take the field over: right after creation, or unowned."""
+    return replicas_owner(deployment) in (Owner.MAIN, Owner.NOBODY)
+
+
 def foreign_managers(deployment: ports.Object) -> tuple[str, ...]:
     """The field managers besides us that own ``spec.replicas``."""
     ours = {names.MANAGER, names.SCALER}

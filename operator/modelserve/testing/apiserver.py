@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelserve import errors, ports
-from modelserve.adapters import timestamps
-from modelserve.testing import objects, ownership, patches
+from modelserve.api import timestamps
+from modelserve.testing import field_owners, objects, patches
 
 _Key = tuple[str, str, str]
 _Owner = tuple[str, str, str]  # manager, operation, subresource
@@ -27,7 +27,7 @@ class _Record:
 
     resource: ports.Resource
     body: dict[str, Any]
-    owners: dict[_Owner, ownership.Fields] = field(default_factory=dict)
+    owners: dict[_Owner, field_owners.Fields] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +128,14 @@ class MemoryCluster:
         objects.check_preconditions(record.body, body)
         applied = objects.within(resource, body, subresource)
         me = (manager, "Apply", subresource)
-        wanted = ownership.fields_of(applied)
+        wanted = field_owners.fields_of(applied)
         self._take(record, applied, wanted, me, force=force)
-        merged = copy.deepcopy(ownership.merge(record.body, applied))
-        kept = frozenset[ownership.Path]().union(
+        merged = copy.deepcopy(field_owners.merge(record.body, applied))
+        kept = frozenset[field_owners.Path]().union(
             *(fields for owner, fields in record.owners.items() if owner != me)
         )
         dropped = record.owners.get(me, frozenset()) - wanted
-        ownership.remove(merged, dropped, kept | wanted)
+        field_owners.remove(merged, dropped, kept | wanted)
         record.owners[me] = wanted
         self._store(record, merged)
         return self._answer(record, subresource)
@@ -232,7 +232,7 @@ class MemoryCluster:
         self,
         record: _Record,
         applied: Mapping[str, Any],
-        wanted: ownership.Fields,
+        wanted: field_owners.Fields,
         me: _Owner,
         *,
         force: bool,
@@ -241,9 +241,9 @@ class MemoryCluster:
         for other, fields in list(record.owners.items()):
             if other == me:
                 continue
-            found = ownership.conflicts(record.body, applied, wanted, {other[0]: fields})
+            found = field_owners.conflicts(record.body, applied, wanted, {other[0]: fields})
             if found and not force:
-                where = ", ".join(ownership.describe(path) for _, path in found)
+                where = ", ".join(field_owners.describe(path) for _, path in found)
                 raise errors.Conflict(
                     f"Apply failed with {len(found)} conflict{'s' * (len(found) > 1)}: "
                     f'conflict with "{other[0]}": {where}',
@@ -257,7 +257,7 @@ class MemoryCluster:
     ) -> ports.Object:
         new = objects.confined(record.resource, record.body, wanted, subresource)
         objects.set_defaults(record.resource, new)
-        set_, gone = ownership.changed(record.body, new)
+        set_, gone = field_owners.changed(record.body, new)
         for owner, fields in list(record.owners.items()):
             record.owners[owner] = fields - set_ - gone
         me = (manager, "Update", subresource)
