@@ -3,12 +3,15 @@
 import pathlib
 from typing import Any
 
+import click
 import helm_python
 import kubernetes_validate
 import pytest
 import yaml
 
 from modelserve.api import crd
+from modelserve.cli import gateway, operator
+from servelab.cli import emulator
 
 CHART = pathlib.Path(__file__).parents[3] / "charts" / "modelserve"
 CRDS = pathlib.Path(__file__).parents[3] / "crds"
@@ -60,3 +63,27 @@ def test_the_committed_definitions_are_the_generated_ones(folder: pathlib.Path) 
 def test_an_odd_value_is_refused_by_name() -> None:
     with pytest.raises(helm_python.HelmValuesError, match="timeScale"):
         render(timeScale=0)
+
+
+COMMANDS: dict[str, click.Command] = {
+    "modelserve operator": operator.operator,
+    "modelserve gateway": gateway.gateway,
+    "servelab emulator": emulator.emulator,
+}
+
+
+def test_every_process_takes_the_arguments_that_the_chart_gives_it(tmp_path: pathlib.Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t")
+    containers = [
+        m["spec"]["template"]["spec"]["containers"][0]
+        for m in render()
+        if m["kind"] == "Deployment"
+    ]
+    assert {" ".join(c["command"]) for c in containers} == set(COMMANDS)
+    for container in containers:
+        given = [
+            word.replace("$(POD_IP)", "10.1.2.3").replace("/etc/modelserve/token", str(token))
+            for word in container["args"]
+        ]
+        COMMANDS[" ".join(container["command"])].make_context("process", given)
