@@ -22,7 +22,7 @@ def step(ctx: Context, now_real_s: float) -> bool:
             ctx.command(actions.Verb.SERVE)
         return True
     if now_real_s >= cold.progress_at_real_s:
-        cold.progress_at_real_s = now_real_s + starting.PROGRESS_REAL_S
+        cold.progress_at_real_s = now_real_s + cold.progress_every_real_s
         ctx.write(now_real_s)
     return False
 

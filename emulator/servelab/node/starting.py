@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from modelserve.api import names, quantities, wire
 from servelab.timing import transfers
 
-# Progress is written at most this often, in real seconds.
-PROGRESS_REAL_S = 5.0
+# Progress is written after so many emulated seconds, but no more often than the API can bear.
+PROGRESS_S = 5.0
+PROGRESS_LEAST_REAL_S = 1.0
 TIMED = (wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP)
 
 
@@ -55,6 +56,11 @@ class ColdStart:
         self._due: list[tuple[float, str]] = []
 
     @property
+    def progress_every_real_s(self) -> float:
+        """Between two messages of progress."""
+        return max(PROGRESS_LEAST_REAL_S, PROGRESS_S / self._scale)
+
+    @property
     def phase(self) -> wire.Phase | None:
         """The phase that runs, STARTED when all are over, None before the first."""
         return self._stamps[-1].phase if self._stamps else None
@@ -86,7 +92,7 @@ class ColdStart:
             self._stamps[-1] = replace(self._stamps[-1], end_ms=at_ms)
         ended_ms = at_ms if phase is wire.Phase.STARTED else 0
         self._stamps.append(wire.PhaseStamp(phase, at_ms, ended_ms, round(planned_s * 1000)))
-        self.progress_at_real_s = at_real_s + PROGRESS_REAL_S
+        self.progress_at_real_s = at_real_s + self.progress_every_real_s
         self.schedule_lines()
 
     def schedule_lines(self) -> None:
