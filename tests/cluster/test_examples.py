@@ -19,7 +19,7 @@ POOL = "gpu-pool.yaml"
 # Models at zero that a request wakes; the name that clients send.
 SLEEPERS = {
     "llama-8b.yaml": "llama-8b",
-    "llama-8b-small-batch.yaml": "llama-8b-small-batch",
+    "llama-8b-small-batch.yaml": "llama-8b",
     "llama-70b-tp4.yaml": "llama-70b",
 }
 OTHERS = {"manual.yaml", "plain-vllm.yaml"}

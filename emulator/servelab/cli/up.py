@@ -86,6 +86,10 @@ def up(
     except KeyboardInterrupt:
         # `servelab down` and Ctrl-C are the ordinary ends of a cluster, but not of a start.
         raise click.ClickException("interrupted before the cluster was ready") from None
+    except OSError as failure:
+        # A full disk shows wherever something is written.
+        where_ = failure.filename or options.directory
+        raise click.ClickException(f"{where_}: {failure.strerror or failure}") from failure
 
 
 def _run(options: local.Options, *, supervise: bool) -> None:

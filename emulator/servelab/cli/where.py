@@ -14,7 +14,7 @@ from servelab.cluster import directories, record, workloads
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 DEFAULT_NAME = "default"
-EXAMPLES = "examples/"
+EXAMPLES = "examples/gpu-pool.yaml -f examples/llama-8b.yaml"
 NAME_PATTERN = r"[a-z0-9]([a-z0-9-]*[a-z0-9])?"
 
 

@@ -42,6 +42,8 @@ class Death:
         how = f"exit code {self.exit_code}"
         if self.exit_code < 0:
             how = f"signal {signal.Signals(-self.exit_code).name}"
+        if not self.log_end:
+            return f"{self.name} ended with {how} and wrote no log"
         return f"{self.name} ended with {how}; the end of its log:\n{self.log_end}"
 
 

@@ -14,7 +14,7 @@ from modelserve import errors
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # So many names fit into a sentence.
-FEW = 12
+FEW = 20
 
 
 @dataclass(frozen=True, slots=True)

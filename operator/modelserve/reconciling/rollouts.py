@@ -1,5 +1,6 @@
 """Brings Deployment and Service to what the spec asks for, the replica count left aside."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from modelserve import errors, ports
@@ -17,6 +18,14 @@ from modelserve.render import labels, replica_owner, resolved, service
 DEPLOYMENT = ports.DEPLOYMENTS.kind
 SERVICE = ports.SERVICES.kind
 TEMPLATE = "template"
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a rollout goes: replicas above the count, and without surge how many may be missing."""
+
+    surge: int
+    unavailable: int = 1
 
 
 class Rollouts:
@@ -64,7 +73,7 @@ class Rollouts:
         except errors.Conflict:
             # It is there and has been scaled: our view is behind, or somebody took its labels.
             live = await self._cluster.get(ports.DEPLOYMENTS, key.namespace, key.name)
-            rendered = self._render(modelserve, spec, frozen, live, live_surge(live))
+            rendered = self._render(modelserve, spec, frozen, live, live_pace(live))
             live = await self._writer.apply_deployment(key, live, rendered)
         self._world.put_deployment(live)
         return live
@@ -80,11 +89,11 @@ class Rollouts:
         seen: Seen,
     ) -> ports.Object:
         applied = memory.applied
-        rendered = self._render(modelserve, spec, frozen, live, live_surge(live))
+        rendered = self._render(modelserve, spec, frozen, live, live_pace(live))
         template = children.rendered_digest(rendered["spec"]["template"])
         starts = template != applied.rendered.get(TEMPLATE)
-        surge = choose_surge(live, seen, spec.gpu.tensor_parallel, starts=starts)
-        rendered = self._render(modelserve, spec, frozen, live, surge)
+        pace = choose_pace(live, seen, spec.gpu.tensor_parallel, starts=starts)
+        rendered = self._render(modelserve, spec, frozen, live, pace)
         ours, theirs = children.rendered_digest(rendered), children.live_digest(live)
         if applied.rendered.get(DEPLOYMENT) == ours and applied.live.get(DEPLOYMENT) == theirs:
             return live
@@ -100,11 +109,10 @@ class Rollouts:
         spec: specs.ModelServeSpec,
         frozen: resolved.Resolved,
         live: ports.Object,
-        surge: int,
+        pace: Pace,
     ) -> dict[str, Any]:
-        plan = deployments.Rollout(
-            replica_owner.replicas_to_apply(live), surge, live["metadata"]["uid"]
-        )
+        replicas, uid = replica_owner.replicas_to_apply(live), live["metadata"]["uid"]
+        plan = deployments.Rollout(replicas, pace.surge, uid, pace.unavailable)
         return deployments.render(modelserve, spec, frozen, plan, self._time_scale)
 
     async def _ensure_service(self, key: Key, memory: Memory, modelserve: ports.Object) -> None:
@@ -116,19 +124,34 @@ class Rollouts:
         memory.applied.rendered[SERVICE] = ours
 
 
-def choose_surge(live: ports.Object, seen: Seen, gpus: int, *, starts: bool) -> int:
-    """1: a new replica comes before an old one goes; 0: no GPUs for that.
+def choose_pace(live: ports.Object, seen: Seen, gpus: int, *, starts: bool) -> Pace:
+    """Surge 1: a new replica comes before an old one goes; 0: no GPUs for that.
 
-    Settled when a rollout starts, by the GPUs that are free then. Under way it only ever turns to
-    0, when a new replica finds no place: the new one may itself have taken the last free GPUs.
+    Settled when a rollout starts, by the GPUs that are free then. Under way the surge only ever
+    turns to 0, when a new replica finds no place: the new one may itself have taken the last free
+    GPUs. Replicas with no place to come are missing anyway: one more may be, else none could go.
     """
+    unplaced, lost = _without_place(seen, gpus)
     if starts:
-        return 1 if seen.most_free_gpus >= gpus else 0
-    unplaced = any(r.state is ReplicaState.UNSCHEDULABLE for r in seen.observed.replicas)
-    return 0 if seen.observed.rollout_in_progress and unplaced else live_surge(live)
+        return Pace(1) if seen.most_free_gpus >= gpus else Pace(0, 1 + lost)
+    now = live_pace(live)
+    if not seen.observed.rollout_in_progress or not unplaced:
+        return now
+    return Pace(0, max(now.unavailable, 1 + lost))
 
 
-def live_surge(live: ports.Object) -> int:
-    """The surge in force; the server's own default counts as 1."""
+def _without_place(seen: Seen, gpus: int) -> tuple[int, int]:
+    """Replicas without a node: all, and those that neither free nor leaving GPUs are enough for."""
+    states = [replica.state for replica in seen.observed.replicas]
+    unplaced = states.count(ReplicaState.UNSCHEDULABLE)
+    coming = states.count(ReplicaState.TERMINATING) + int(seen.most_free_gpus // gpus)
+    return unplaced, max(0, unplaced - coming)
+
+
+def live_pace(live: ports.Object) -> Pace:
+    """The pace in force; the server's own default counts as a surge of 1."""
     rolling = live["spec"].get("strategy", {}).get("rollingUpdate") or {}
-    return 0 if rolling.get("maxSurge") == 0 else 1
+    if rolling.get("maxSurge") != 0:
+        return Pace(1)
+    unavailable = rolling.get("maxUnavailable")
+    return Pace(0, unavailable if isinstance(unavailable, int) and unavailable > 0 else 1)

@@ -24,13 +24,15 @@ class Rollout:
     """What the main field manager's apply says besides the template.
 
     ``replicas`` None leaves the field to its owner; ``surge`` is 1 where GPUs are free for one more
-    replica, else 0: then one old replica must go before a new one can start. ``uid`` is that of the
-    Deployment that is there: one deleted meanwhile must not come back by an apply without replicas.
+    replica, else 0: then one old replica must go before a new one can start, and ``unavailable``
+    are how many may be missing meanwhile. ``uid`` is that of the Deployment that is there: one
+    deleted meanwhile must not come back by an apply without replicas.
     """
 
     replicas: int | None
     surge: int
     uid: str = ""
+    unavailable: int = 1
 
 
 def render(
@@ -57,15 +59,16 @@ def render(
         "spec": {
             **({"replicas": rollout.replicas} if rollout.replicas is not None else {}),
             "selector": {"matchLabels": labels.selector(name)},
-            "strategy": _strategy(rollout.surge),
+            "strategy": _strategy(rollout),
             "progressDeadlineSeconds": max(LEAST_PROGRESS_REAL_S, deadline_real_s),
             "template": _template(name, spec, resolved, time_scale),
         },
     }
 
 
-def _strategy(surge: int) -> dict[str, Any]:
-    rolling = {"maxSurge": surge, "maxUnavailable": 0 if surge else 1}
+def _strategy(rollout: Rollout) -> dict[str, Any]:
+    surge = rollout.surge
+    rolling = {"maxSurge": surge, "maxUnavailable": 0 if surge else rollout.unavailable}
     return {"type": "RollingUpdate", "rollingUpdate": rolling}
 
 

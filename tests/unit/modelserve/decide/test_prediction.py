@@ -52,6 +52,12 @@ def test_an_unreadable_node_annotation_counts_as_missing() -> None:
     assert assessed().cold_start(broken) == assessed().cold_start()
 
 
+def test_an_unknown_model_is_told_how_to_be_described() -> None:
+    found = assess(model={"name": "q"})
+    assert isinstance(found, prediction.Problem)
+    assert found.message == "unknown model 'q'; for any other, describe its shape in model.custom"
+
+
 def test_a_model_may_be_described_by_its_shape() -> None:
     custom = {"parameters": 10**9, "layers": 16, "hidden": 2048}
     model = {"name": "mine", "custom": custom}
@@ -64,7 +70,7 @@ def test_a_model_may_be_described_by_its_shape() -> None:
         ({"model": {"name": "meta/lama"}}, "UnknownModel", "did you mean"),
         ({"model": {"name": "x", "custom": {"layers": 3}}}, "InvalidModel", "hidden"),
         ({"gpu": {"product": "h1000"}}, "UnknownGPU", "did you mean"),
-        ({"storage": {"class": "floppy"}}, "UnknownStorageClass", "floppy"),
+        ({"storage": {"class": "floppy"}}, "UnknownStorageClass", "'floppy'; there are "),
         (
             {"model": {"name": "meta-llama/Llama-3.1-70B-Instruct"}},
             "WeightsDoNotFit",

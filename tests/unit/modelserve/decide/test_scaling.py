@@ -244,6 +244,14 @@ def test_at_most_one_replica_is_left_without_gpus() -> None:
     assert decision.desired == 3
     assert Reason.INSUFFICIENT_GPU in decision.limits
     assert decision.missing_gpu_replicas == 3
+    assert "the GPUs are enough for 2 replicas, 3 short, one left pending" in decision.message
+
+
+def test_a_replica_without_gpus_is_told_of_in_the_message() -> None:
+    lost = pod("u", State.UNSCHEDULABLE, created_s=900.0)
+    decision = decide(seen(lost, held=1), gpus=observation.GpuRoom(replicas=0))
+    assert Reason.INSUFFICIENT_GPU in decision.limits
+    assert "; 1 replica without GPUs, so it stays at 1" in decision.message
 
 
 def test_where_a_pool_can_grow_pending_pods_make_the_nodes_come() -> None:

@@ -318,6 +318,41 @@ async def test_a_rollout_surges_only_where_gpus_are_free(gpus: int, surge: int) 
     assert (rolling["maxSurge"], rolling["maxUnavailable"]) == (surge, 1 - surge)
 
 
+async def unplaced(stage: Stage, pod: str) -> None:
+    """A pod that the scheduler finds no node for."""
+    await stage.start_pod(pod, node="")
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    await stage.set_pod_status(pod, {"phase": "Pending", "conditions": [refused]})
+
+
+async def test_a_replica_that_waits_for_leaving_ones_lets_no_more_go() -> None:
+    stage = Stage()
+    await stage.add_node(gpus=1)
+    await stage.apply()
+    await stage.turn()
+    await awake(stage)
+    await stage.apply(engine={"image": "vllm/vllm-openai:v0.34.0"})
+    await stage.turn()
+    await stage.delete_pod("llama-1")
+    await unplaced(stage, "llama-2")
+    await stage.turn()
+    rolling = (await stage.deployment())["spec"]["strategy"]["rollingUpdate"]
+    assert (rolling["maxSurge"], rolling["maxUnavailable"]) == (0, 1)
+
+
+async def test_a_replica_without_gpus_does_not_hold_a_rollout_up() -> None:
+    stage = Stage()
+    await stage.add_node(gpus=1)
+    await stage.apply()
+    await stage.turn()
+    await awake(stage)
+    await unplaced(stage, "llama-2")
+    await stage.apply(engine={"image": "vllm/vllm-openai:v0.34.0"})
+    await stage.turn()
+    rolling = (await stage.deployment())["spec"]["strategy"]["rollingUpdate"]
+    assert (rolling["maxSurge"], rolling["maxUnavailable"]) == (0, 2)
+
+
 async def test_an_edit_of_the_deployment_is_put_right(stage: Stage) -> None:
     patch = {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 1}}}}
     await stage.cluster.patch(ports.DEPLOYMENTS, "default", "llama", patch, manager="edit")

@@ -51,6 +51,27 @@ def test_two_clusters_cannot_share_a_home(tmp_path: Path) -> None:
     at(tmp_path / "a").open()
 
 
+def test_a_second_one_is_told_how_to_stop_the_first(tmp_path: Path) -> None:
+    one = at(tmp_path / "a")
+    one.open()
+    with pytest.raises(errors.SetUpError, match=rf"`servelab down --name {one.name}`"):
+        at(tmp_path / "a").open()
+    one.close()
+
+
+def test_a_directory_that_cannot_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(errors.SetUpError, match=r"file/a cannot be written .*--data-dir"):
+        at(tmp_path / "file" / "a").open()
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_nothing(tmp_path: Path) -> None:
+    one = home.Home("test", tmp_path / "a", keep=False, least_free_bytes=2**62)
+    with pytest.raises(errors.SetUpError, match=r"disk space left.*--data-dir"):
+        one.open()
+    assert not (tmp_path / "a").exists()
+
+
 def test_closing_a_home_that_is_somebody_elses_does_nothing(tmp_path: Path) -> None:
     one = at(tmp_path / "a")
     one.open()

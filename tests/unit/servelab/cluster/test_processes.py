@@ -44,6 +44,12 @@ def test_a_child_that_dies_is_reported_with_the_end_of_its_log(family: processes
         child.wait_until(child.is_ready, 20)
 
 
+def test_a_child_that_dies_without_a_word_is_reported_so(family: processes.Family) -> None:
+    child = family.start(python("one", "raise SystemExit(4)"))
+    with pytest.raises(errors.SetUpError, match=r"one ended with exit code 4 and wrote no log$"):
+        child.wait_until(child.is_ready, 20)
+
+
 def test_deaths_are_reported_once(family: processes.Family) -> None:
     child = family.start(python("one", DYING))
     child.end(time.monotonic() + 20)

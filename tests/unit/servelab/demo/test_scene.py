@@ -64,4 +64,4 @@ async def test_examples_are_applied_where_they_belong() -> None:
     for name in ("gpu-pool.yaml", "llama-8b-small-batch.yaml"):
         await examples.apply(cluster, examples.load(name), "here")
     assert (await cluster.get(ports.GPUPOOLS, None, "dgx"))["spec"]["gpusPerNode"] == 8
-    assert await cluster.get(ports.MODELSERVES, "here", "llama-8b-small-batch")
+    assert await cluster.get(ports.MODELSERVES, "here", "llama-8b")
