@@ -58,6 +58,7 @@ class Handlers:
         """An object is there no more."""
         if resource is ports.MODELSERVES:
             self._mark(self._world.drop_modelserve(body))
+            self._mark_namesakes(body)
         elif resource is ports.DEPLOYMENTS:
             self._mark_if(self._world.drop_deployment(body))
         elif resource is ports.PODS:
@@ -93,8 +94,12 @@ class Handlers:
             self._mark(Key(body["metadata"]["namespace"], body["metadata"]["name"]))
 
     def _modelserve(self, body: ports.Object) -> None:
+        before = self._world.modelserves.get(Key.of(body))
         if self._world.put_modelserve(body):
-            self._mark(Key(body["metadata"]["namespace"], body["metadata"]["name"]))
+            self._mark(Key.of(body))
+            if before is None or keys.served_name(before) != keys.served_name(body):
+                self._mark_namesakes(body)
+                self._mark_namesakes(before or body)
 
     def _deployment(self, body: ports.Object) -> None:
         if self._world.put_deployment(body):
@@ -112,6 +117,10 @@ class Handlers:
 
     def _mark_if(self, key: Key | None) -> None:
         if key is not None and key in self._world.modelserves:
+            self._mark(key)
+
+    def _mark_namesakes(self, modelserve: ports.Object) -> None:
+        for key in self._world.namesakes(modelserve):
             self._mark(key)
 
     def _mark_all(self) -> None:

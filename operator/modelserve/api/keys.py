@@ -23,6 +23,12 @@ class Key:
         return cls(modelserve["metadata"]["namespace"], modelserve["metadata"]["name"])
 
 
+def served_name(modelserve: Mapping[str, Any]) -> str:
+    """What clients send as ``model`` to reach it."""
+    model = (modelserve.get("spec") or {}).get("model") or {}
+    return str(model.get("servedName") or modelserve["metadata"]["name"])
+
+
 def owner(child: Mapping[str, Any]) -> Key | None:
     """The ModelServe that the labels of a Deployment or an engine pod name; None if none."""
     metadata = child["metadata"]

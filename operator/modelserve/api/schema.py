@@ -1,10 +1,12 @@
 """The ground the API's models stand on: base class, CEL rules, field types with their bounds."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from modelserve import errors
 from modelserve.api import quantities
 
 
@@ -27,20 +29,50 @@ def rules(*entries: Rule) -> dict[str, Any]:
     return {"x-kubernetes-validations": [entry.to_schema() for entry in entries]}
 
 
+def _checked(parse: Callable[[str], float]) -> AfterValidator:
+    """The text itself, once ``parse`` could read it."""
+
+    def check(text: str) -> str:
+        try:
+            parse(text)
+        except errors.QuantityError as error:
+            raise ValueError(str(error)) from error
+        return text
+
+    return AfterValidator(check)
+
+
 Name = Annotated[str, Field(min_length=1, max_length=253)]
-Bytes = Annotated[str, Field(max_length=32, pattern=quantities.BYTES_PATTERN)]
+# CEL rather than ``pattern``: the server answers with the sentence, not with the expression.
+Bytes = Annotated[
+    str,
+    Field(
+        max_length=32,
+        json_schema_extra=rules(
+            Rule(
+                f"self.matches(r'{quantities.BYTES_PATTERN}')",
+                "is no size; write for instance 9GB or 256MiB",
+            )
+        ),
+    ),
+    _checked(quantities.parse_bytes),
+]
 Rate = Annotated[
     str,
     Field(
         max_length=32,
-        pattern=quantities.RATE_PATTERN,
         json_schema_extra=rules(
+            Rule(
+                f"self.matches(r'{quantities.RATE_PATTERN}')",
+                "is no rate; write for instance 2GB/s or 500MiB/s",
+            ),
             Rule(
                 "!self.matches('^0+([.]0*)?[^0-9.]')",
                 "a rate must be greater than zero, such as 2GB/s: nothing would ever arrive",
-            )
+            ),
         ),
     ),
+    _checked(quantities.parse_rate),
 ]
 Seconds = Annotated[int, Field(ge=0, le=86_400)]
 Window = Annotated[int, Field(ge=0, le=86_400)]

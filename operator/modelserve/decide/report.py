@@ -65,6 +65,8 @@ class Facts:
     scale: float
     rolling_out: bool = False
     name_taken: str = ""  # somebody else's object has a child's name
+    slots: int = 1
+    served_name_holder: str = ""  # an older ModelServe that answers to the same name
     foreign_managers: tuple[str, ...] = ()
 
     def wall(self, at_s: float) -> str:
@@ -287,23 +289,44 @@ def _degraded(facts: Facts) -> Fact:
     if not facts.pool_nodes:
         message = f"no node has the GPU {facts.gpu_title}: replicas will wait for one"
         return Fact(kind, "True", "NoPool", message)
-    wanted_s, cold_s = facts.spec.scaling.cooldown_seconds, facts.predicted.total_s
-    if wanted_s is not None and wanted_s < cold_s and not facts.spec.scaling.min_replicas:
+    return _questionable(facts) or Fact(kind, "False", "AsExpected", "nothing is amiss")
+
+
+def _questionable(facts: Facts) -> Fact | None:
+    """What the spec asks for and hardly means."""
+    kind, scaling, slots = ConditionType.DEGRADED, facts.spec.scaling, facts.slots
+    if facts.served_name_holder:
+        message = (
+            f"{facts.served_name_holder} is older and gets the requests under this served name: "
+            f"reach this one as namespace/name, or give it another spec.model.servedName"
+        )
+        return Fact(kind, "True", "ServedNameTaken", message)
+    target = scaling.target_queue_depth
+    if scaling.policy is specs.Policy.QUEUE_DEPTH and target is not None and target > slots:
+        message = (
+            f"scaling.targetQueueDepth is {target:g}, but a replica works on {slots} requests at "
+            f"a time: the others always wait; lower it, or raise engine.batching.maxSequences"
+        )
+        return Fact(kind, "True", "TargetBeyondSlots", message)
+    wanted_s, cold_s = scaling.cooldown_seconds, facts.predicted.total_s
+    if wanted_s is not None and wanted_s < cold_s and not scaling.min_replicas:
         message = (
             f"scaling.cooldownSeconds is {wanted_s}, but a cold start takes about "
             f"{wording.seconds(cold_s)}: the model is away for longer than it stays idle"
         )
         return Fact(kind, "True", "CooldownBelowColdStart", message)
-    return Fact(kind, "False", "AsExpected", "nothing is amiss")
+    return None
 
 
 def _conflict(facts: Facts, ignored_replicas: int | None) -> Fact:
     kind, wanted = ConditionType.CONFLICT, facts.spec.replicas
     if facts.decision.conflict:
         who = " and ".join(facts.foreign_managers) or "somebody else"
+        manual = facts.spec.scaling.mode is specs.Mode.MANUAL
+        by_hand = "" if manual else "set spec.scaling.mode to Manual and "
         message = (
             f"{who} set the Deployment to {facts.seen.live_count}; that count is taken back. "
-            f"To scale by hand, set spec.scaling.mode to Manual and scale the ModelServe"
+            f"To scale by hand, {by_hand}scale the ModelServe, not its Deployment"
         )
         return Fact(kind, "True", "ForeignScale", message)
     if ignored_replicas is not None and wanted != ignored_replicas:

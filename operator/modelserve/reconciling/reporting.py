@@ -79,7 +79,7 @@ class Reporting:
         last = entry.model_copy(update={"inputs": {}})  # the history has them
         memory.status = memory.status.model_copy(update={"last_scale": last, "history": history})
         self._telemetry.scaled(decision)
-        self.emit(key, _scaled(written), f"{written.before} → {written.after}: {decision.message}")
+        self.emit(key, _scaled(written), decision.message)
 
     async def write(self, key: Key, memory: Memory, outcome: Outcome, now: Now) -> float | None:
         """Write the status if need be. Returns the real instant at which more is to be written."""
@@ -150,6 +150,8 @@ class Reporting:
         assert decision is not None, "reported before anything was decided"
         live = self._world.deployments.get(key)
         foreign = replica_owner.foreign_managers(live) if live else ()
+        modelserve = self._world.modelserves.get(key)
+        holder = self._world.name_holder(modelserve) if modelserve else None
         return report.Facts(
             spec=outcome.spec,
             generation=memory.generation,
@@ -165,6 +167,8 @@ class Reporting:
             scale=now.scale,
             rolling_out=_rolling_out(live),
             name_taken=outcome.name_taken,
+            slots=seen.parameters.slots,
+            served_name_holder=str(holder) if holder else "",
             foreign_managers=foreign,
         )
 

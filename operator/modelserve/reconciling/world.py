@@ -115,6 +115,25 @@ class World:
             return list(self.deployments.values())
         return [pod for known in self.pods.values() for pod in known.values()]
 
+    def namesakes(self, modelserve: ports.Object) -> list[Key]:
+        """Other ModelServes that answer to the same served name, the one created first ahead."""
+        wanted, own = keys.served_name(modelserve), Key.of(modelserve)
+        found = [
+            (body["metadata"].get("creationTimestamp", ""), key)
+            for key, body in self.modelserves.items()
+            if key != own and keys.served_name(body) == wanted
+        ]
+        return [key for _, key in sorted(found)]
+
+    def name_holder(self, modelserve: ports.Object) -> Key | None:
+        """The older namesake that gets the requests under the served name; None if it is ours."""
+        created = (modelserve["metadata"].get("creationTimestamp", ""), Key.of(modelserve))
+        first = next(iter(self.namesakes(modelserve)), None)
+        if first is None:
+            return None
+        other = self.modelserves[first]["metadata"].get("creationTimestamp", ""), first
+        return first if other < created else None
+
     def pods_of(self, key: Key) -> Mapping[Uid, ports.Object]:
         """The ModelServe's pods, terminating ones included."""
         return self.pods.get(key, {})

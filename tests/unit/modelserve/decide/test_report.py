@@ -139,3 +139,16 @@ def test_numbers_that_move_all_the_time_are_not_of_the_essence() -> None:
 def test_counts_are_of_the_essence(field: str) -> None:
     status = statuses.ModelServeStatus()
     assert report.essence(status) != report.essence(status.model_copy(update={field: 7}))
+
+
+def test_a_served_name_that_an_older_model_has_is_told() -> None:
+    found = condition(ConditionType.DEGRADED, facts(served_name_holder="default/first"))
+    assert (found.status, found.reason) == ("True", "ServedNameTaken")
+    assert "default/first is older" in found.message
+
+
+@pytest.mark.parametrize(("target", "status"), [(16, "False"), (17, "True")])
+def test_a_target_that_no_replica_can_work_on_at_once_is_told(target: int, status: str) -> None:
+    scaling = specs.Scaling(policy=specs.Policy.QUEUE_DEPTH, target_queue_depth=target)
+    spec = SPEC.model_copy(update={"scaling": scaling})
+    assert condition(ConditionType.DEGRADED, facts(spec=spec, slots=16)).status == status

@@ -135,3 +135,24 @@ def test_a_claim_is_read_from_limits_or_requests(
     resources = {"requests": requests, "limits": limits}
     claim = world.gpu_claim({"spec": {"containers": [{"resources": resources}]}})
     assert (claim.gpus if claim else None) == gpus
+
+
+def model(name: str, created: str, served: str | None = None) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": "default",
+        "uid": name,
+        "resourceVersion": "1",
+        "creationTimestamp": created,
+    }
+    return {"metadata": metadata, "spec": {"model": {"name": "x", "servedName": served}}}
+
+
+def test_the_oldest_of_several_models_of_one_served_name_holds_it() -> None:
+    known = World()
+    first, second = model("b", "2026-01-01T00:00:00Z"), model("a", "2026-01-02T00:00:00Z", "b")
+    for body in (first, second, model("c", "2026-01-01T00:00:00Z")):
+        known.put_modelserve(body)
+    assert known.name_holder(first) is None
+    assert known.name_holder(second) == Key("default", "b")
+    assert known.namesakes(first) == [Key("default", "a")]
