@@ -1,6 +1,8 @@
 """Writes the status, if a reader would miss something, and tells of transitions in Events."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from modelserve import ports
 from modelserve.api import conditions, names, timestamps
@@ -108,7 +110,9 @@ class Reporting:
                 return due_real_s
         body = {
             "metadata": {"name": key.name, "uid": memory.uid},
-            "status": memory.status.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "status": _without_empty(
+                memory.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+            ),
         }
         answer = await self._cluster.apply(
             ports.MODELSERVES,
@@ -186,6 +190,15 @@ class Reporting:
         kind = ConditionType.METRICS_AVAILABLE
         if report.is_true(kind, before) and not report.is_true(kind, after):
             self.emit(key, EventReason.METRICS_UNAVAILABLE, _message(kind, after))
+
+
+def _without_empty(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The status without lists and maps that hold nothing: `kubectl describe` prints each."""
+    nested = {
+        key: _without_empty(value) if isinstance(value, Mapping) else value
+        for key, value in status.items()
+    }
+    return {key: value for key, value in nested.items() if value not in ([], {})}
 
 
 def ignored_replicas(spec: specs.ModelServeSpec, recorded: int | None) -> int | None:

@@ -56,6 +56,13 @@ async def test_the_status_says_what_was_observed_and_predicted(stage: Stage) -> 
     assert status["coldStart"]["predicted"]["weightLoadSeconds"] > 1
 
 
+async def test_the_status_holds_no_empty_lists(stage: Stage) -> None:
+    """`kubectl describe` would print each of them."""
+    status = await stage.status()
+    assert "history" not in status
+    assert "idleGaps" not in status["autoscaler"]
+
+
 async def test_nothing_more_is_written_while_nothing_changes(stage: Stage) -> None:
     before = len([c for c in stage.cluster.calls if c.verb in ("apply", "patch", "create")])
     await stage.turn(times=10)
