@@ -59,8 +59,10 @@ def look(
     }
     replicas = []
     for uid, pod in found.items():
-        state = sightings.state_of(pod, uid in merged.admitted)
-        seen = sightings.look(memory.sightings.get(uid), pod, state, now)
+        known, told = memory.sightings.get(uid), uid in merged.admitted
+        state = sightings.state_of(pod, sightings.is_admitted(known, told, now))
+        seen = sightings.look(known, pod, state, now)
+        seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
         memory.sightings[uid] = seen
         _predict(world, seen, pod, assessment)
         in_flight = merged.in_flight.get(uid, 0)

@@ -15,6 +15,9 @@ from modelserve.decide.observation import ReplicaState
 # A stamp this much older than now tells of something that happened before we looked.
 TRUSTED_AGE_REAL_S = 3.0
 
+# A gateway that sees the pod Ready before we do no longer says that it admitted it: believe it on.
+ADMITTED_LINGERS_REAL_S = 2.0
+
 _BROKEN = {
     "CrashLoopBackOff",
     "ImagePullBackOff",
@@ -53,6 +56,7 @@ class Sighting:
     ready_since_s: float | None = None
     unschedulable_since_s: float | None = None
     terminating_since_s: float | None = None
+    admitted_real_s: float | None = None  # when a gateway last said that it admits the pod
     restored: bool = False  # it was there, and ready, before we looked
     measured: bool = False  # its cold start has been taken down
     drain_told: bool = False
@@ -76,6 +80,13 @@ def state_of(pod: ports.Object, admitted: bool) -> ReplicaState:
     if scheduled.get("status") == "False" and scheduled.get("reason") == "Unschedulable":
         return ReplicaState.UNSCHEDULABLE
     return ReplicaState.STUCK if status.get("phase") == "Failed" else ReplicaState.PENDING
+
+
+def is_admitted(known: Sighting | None, told: bool, now: Now) -> bool:
+    """Whether a gateway's probe admits the pod, or did until a moment ago."""
+    last_real_s = None if known is None else known.admitted_real_s
+    lingers = last_real_s is not None and now.real_s - last_real_s < ADMITTED_LINGERS_REAL_S
+    return told or lingers
 
 
 def is_broken(pod: ports.Object) -> bool:

@@ -93,6 +93,20 @@ async def test_waking_is_recorded_with_its_reason(stage: Stage) -> None:
     assert "Activated" in stage.events.reasons()
 
 
+async def test_a_model_stays_available_while_a_gateway_knows_of_ready_before_us(
+    stage: Stage,
+) -> None:
+    """The gateway saw the pod Ready and admits it no more; our own watch is a moment behind."""
+    stage.gateways.say("llama", held=1, arrivals=1)
+    await stage.turn()
+    uid = await stage.start_pod("llama-1")
+    stage.gateways.say("llama", arrivals=1, admitted=(uid,))
+    await stage.turn()
+    stage.gateways.say("llama", arrivals=1, completions=1)
+    await stage.turn()
+    assert (await stage.condition("Available"))["status"] == "True"
+
+
 async def test_a_quiet_model_goes_back_to_zero_after_the_hand_shake(stage: Stage) -> None:
     uid = await awake(stage)
     await stage.clock.advance(COLD)
