@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
 from modelserve.engines import kv, launch, profiles, steplaw, types, vllm
 from modelserve.errors import InputError
@@ -58,6 +59,7 @@ def from_launch(
         queue_limit=parsed.queue_limit,
         jitter=jitter,
         front_s=law.first_token_constant_s,
+        prefix_caching=parsed.prefix_caching and parsed.engine is EngineType.VLLM,
     )
     return EngineSpec(
         served_name=parsed.served_name,

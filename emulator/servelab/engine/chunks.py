@@ -19,6 +19,7 @@ class Head:
     created: int
     model: str
     chat: bool
+    role: str = "assistant"
 
     def fields(self, *, stream: bool) -> dict[str, Any]:
         """The leading JSON fields."""
@@ -27,6 +28,27 @@ class Head:
         else:
             kind = "chat.completion.chunk" if stream else "chat.completion"
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why a choice ended: the reason, and the text or token id that stopped it."""
+
+    reason: str
+    stop_reason: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a choice, or a whole one, with what the client asked to have beside the text."""
+
+    text: str
+    end: End | None = None
+    usage: Mapping[str, Any] | None = None
+    logprobs: Mapping[str, Any] | None = None
+    token_ids: Sequence[int] | None = None
+    prompt_token_ids: Sequence[int] | None = None
+    prompt_logprobs: Sequence[None] | None = None
 
 
 def usage(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
@@ -47,66 +69,70 @@ class ChoiceChunks:
         self._head = head
         self._index = index
         self._fingerprint = fingerprint
-        prefix, suffix = event(self._content(_MARK)).split(json.dumps(_MARK)[1:-1].encode())
+        prefix, suffix = self.piece(Piece(_MARK)).split(json.dumps(_MARK)[1:-1].encode())
         self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
 
-    def role(self, usage: Mapping[str, Any] | None = None) -> bytes:
+    def role(
+        self, usage: Mapping[str, Any] | None = None, prompt_token_ids: Sequence[int] | None = None
+    ) -> bytes:
         """The first event of a chat answer; empty for a text completion."""
         if not self._head.chat:
             return b""
-        delta = {"role": "assistant", "content": ""}
+        delta = {"role": self._head.role, "content": ""}
         choice = {"index": self._index, "delta": delta, "logprobs": None, "finish_reason": None}
         document = self._head.fields(stream=True) | {"choices": [choice]}
         document |= {"usage": dict(usage)} if usage else {}
-        return event(document | {"prompt_token_ids": None, "prompt_text": None})
+        return event(document | {"prompt_token_ids": prompt_token_ids, "prompt_text": None})
+
+    def echo(self, text: str, usage: Mapping[str, Any] | None) -> bytes:
+        """The event of a chat answer that repeats the message it goes on from."""
+        choice = {"index": self._index, "delta": {"content": text}}
+        choice |= {"logprobs": None, "finish_reason": None}
+        document = self._head.fields(stream=True) | {"choices": [choice]}
+        return event(document | ({"usage": dict(usage)} if usage else {}))
 
     def tokens(self, pieces: Sequence[bytes]) -> bytes:
         """One event for each piece; pieces must need no escaping in JSON."""
         return self._prefix + self._between.join(pieces) + self._suffix if pieces else b""
 
-    def token(self, text: str, usage: Mapping[str, Any] | None) -> bytes:
-        """One event with any text."""
-        return event(self._content(text) | ({"usage": dict(usage)} if usage else {}))
+    def piece(self, piece: Piece) -> bytes:
+        """One event with any text; the last one tells the reason of the end."""
+        choice = self._chat(piece) if self._head.chat else self._text(piece)
+        document = self._head.fields(stream=True) | {"choices": [choice]}
+        document |= {"usage": dict(piece.usage)} if piece.usage else {}
+        if piece.end is not None and self._fingerprint:
+            document |= {"system_fingerprint": FINGERPRINT}
+        return event(document | {"kv_transfer_params": None})
 
-    def last(self, text: str, reason: str, usage: Mapping[str, Any] | None) -> bytes:
-        """The event with the last token and the reason of the end."""
-        document = self._content(text)
-        document["choices"][0] |= {
-            "finish_reason": reason,
-            "stop_reason": None,
+    def _chat(self, piece: Piece) -> dict[str, Any]:
+        choice = {
+            "index": self._index,
+            "delta": {"content": piece.text},
+            "logprobs": piece.logprobs,
+            "finish_reason": piece.end and piece.end.reason,
+            "token_ids": piece.token_ids,
+        }
+        if piece.end is not None:
+            choice |= {"stop_reason": piece.end.stop_reason, "weight_versions": None}
+        return choice
+
+    def _text(self, piece: Piece) -> dict[str, Any]:
+        return {
+            "index": self._index,
+            "text": piece.text,
+            "logprobs": piece.logprobs,
+            "finish_reason": piece.end and piece.end.reason,
+            "stop_reason": piece.end and piece.end.stop_reason,
+            "prompt_token_ids": piece.prompt_token_ids,
+            "token_ids": piece.token_ids,
             "weight_versions": None,
         }
-        document |= {"usage": dict(usage)} if usage else {}
-        document |= {"system_fingerprint": FINGERPRINT} if self._fingerprint else {}
-        return event(document)
-
-    def _content(self, text: str) -> dict[str, Any]:
-        if self._head.chat:
-            choice: dict[str, Any] = {
-                "index": self._index,
-                "delta": {"content": text},
-                "logprobs": None,
-                "finish_reason": None,
-                "token_ids": None,
-            }
-        else:
-            choice = {
-                "index": self._index,
-                "text": text,
-                "logprobs": None,
-                "finish_reason": None,
-                "stop_reason": None,
-                "prompt_token_ids": None,
-                "token_ids": None,
-                "weight_versions": None,
-            }
-        fields = self._head.fields(stream=True)
-        return fields | {"choices": [choice], "kv_transfer_params": None}
 
 
-def event(document: Mapping[str, Any]) -> bytes:
-    """A server-sent event."""
-    return b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+def event(document: Mapping[str, Any], name: str = "") -> bytes:
+    """A server-sent event, with a name or without."""
+    data = b"data: " + json.dumps(document, separators=(",", ":")).encode() + b"\n\n"
+    return b"event: " + name.encode() + b"\n" + data if name else data
 
 
 def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
@@ -115,38 +141,51 @@ def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
     return event(document | {"system_fingerprint": FINGERPRINT})
 
 
-def whole(head: Head, choices: Sequence[tuple[str, str]], counts: Mapping[str, Any]) -> bytes:
-    """A complete answer; ``choices`` are text and reason of the end."""
-    build = _chat_choice if head.chat else _text_choice
+def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> bytes:
+    """A complete answer."""
     details = {"prompt_tokens_details": None, "completion_tokens_details": None}
+    build = _chat_choice if head.chat else _text_choice
     document = head.fields(stream=False) | {
-        "choices": [build(index, *choice) for index, choice in enumerate(choices)],
+        "choices": [build(head, index, choice) for index, choice in enumerate(choices)],
         "service_tier": None,
         "system_fingerprint": FINGERPRINT,
         "usage": dict(counts) | details,
     }
     if head.chat:
-        document |= {"prompt_logprobs": None, "prompt_token_ids": None, "prompt_text": None}
+        document |= {
+            "prompt_logprobs": choices[0].prompt_logprobs,
+            "prompt_token_ids": choices[0].prompt_token_ids,
+            "prompt_text": None,
+        }
     document |= {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": None}
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-def _chat_choice(index: int, text: str, reason: str) -> dict[str, Any]:
+def _chat_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
     empty = ("refusal", "annotations", "audio", "function_call", "reasoning")
-    message = {"role": "assistant", "content": text} | dict.fromkeys(empty)
+    message = {"role": head.role, "content": choice.text} | dict.fromkeys(empty)
     return {
         "index": index,
         "message": message,
-        "logprobs": None,
-        "finish_reason": reason,
-        "stop_reason": None,
-        "token_ids": None,
+        "logprobs": choice.logprobs,
+        "finish_reason": choice.end and choice.end.reason,
+        "stop_reason": choice.end and choice.end.stop_reason,
+        "token_ids": choice.token_ids,
         "routed_experts": None,
         "weight_versions": None,
     }
 
 
-def _text_choice(index: int, text: str, reason: str) -> dict[str, Any]:
-    empty = ("stop_reason", "token_ids", "prompt_logprobs", "prompt_token_ids", "routed_experts")
-    choice = {"index": index, "text": text, "logprobs": None, "finish_reason": reason}
-    return choice | dict.fromkeys(empty) | {"weight_versions": None}
+def _text_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
+    return {
+        "index": index,
+        "text": choice.text,
+        "logprobs": choice.logprobs,
+        "finish_reason": choice.end and choice.end.reason,
+        "stop_reason": choice.end and choice.end.stop_reason,
+        "token_ids": choice.token_ids,
+        "prompt_logprobs": choice.prompt_logprobs,
+        "prompt_token_ids": choice.prompt_token_ids,
+        "routed_experts": None,
+        "weight_versions": None,
+    }

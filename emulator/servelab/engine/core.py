@@ -86,6 +86,16 @@ class EngineCore:
         return 1.0 - self._scheduler.free_blocks / self.config.kv_blocks
 
     @property
+    def prefix_tokens(self) -> tuple[int, int]:
+        """Tokens looked up in the prefix cache so far, and those found."""
+        return self._scheduler.prefix_queries, self._scheduler.prefix_hits
+
+    @property
+    def plan(self) -> Plan | None:
+        """What the step under way computes."""
+        return self._step.plan if self._step is not None else None
+
+    @property
     def idle(self) -> bool:
         """Whether nothing runs, waits or is under way."""
         return not self._sequences and self._step is None
@@ -123,6 +133,12 @@ class EngineCore:
         outputs, self._outputs = self._outputs, []
         return outputs
 
+    def settle(self, now_s: float) -> list[Output]:
+        """As ``advance``, but a step due exactly now is not started yet."""
+        self._run(now_s, start_now=False)
+        outputs, self._outputs = self._outputs, []
+        return outputs
+
     def next_wake(self) -> float | None:
         """When ``advance`` has something to do or to tell; None while nothing runs or waits."""
         if self._outputs:
@@ -139,7 +155,7 @@ class EngineCore:
             raise InputError(f"request id {request.id} is in use: give each request its own")
         limit = min(request.max_tokens, config.max_model_tokens - request.prompt_tokens)
         blocks = config.blocks_for(request.prompt_tokens + limit - 1)
-        if limit < 1 or blocks > config.kv_blocks:
+        if limit < 1 or (blocks > config.kv_blocks and config.refuse_oversized):
             room = min(config.max_model_tokens, config.kv_blocks * config.block_size)
             raise TooLarge(
                 f"request {request.id} needs {request.prompt_tokens + request.max_tokens} tokens "
@@ -255,7 +271,7 @@ class EngineCore:
         firsts: list[FirstToken] = []
         finished = []
         alive = self._sequences
-        done: set[Sequence] = set()
+        done: list[Sequence] = []
         for sequence, tokens in step.plan.scheduled:
             sequence.computed += tokens
             if sequence.computed < sequence.known or sequence.id not in alive:
@@ -267,10 +283,13 @@ class EngineCore:
             if sequence.first_token_s is None:
                 sequence.first_token_s = at_s
                 firsts.append(
-                    FirstToken(sequence.id, at_s, sequence.arrived_s, sequence.prompt_tokens)
+                    FirstToken(
+                        *(sequence.id, at_s, sequence.arrived_s),
+                        *(sequence.prompt_tokens, sequence.cached_tokens),
+                    )
                 )
             if sequence.output_tokens >= sequence.limit:
-                done.add(sequence)
+                done.append(sequence)
                 del alive[sequence.id]
                 finished.append(sequence.finish(sequence.reason, at_s))
         self._leave(done)
@@ -283,12 +302,14 @@ class EngineCore:
             )
         )
 
-    def _leave(self, done: set[Sequence]) -> None:
+    def _leave(self, done: list[Sequence]) -> None:
+        """Finished ones leave in the batch's order, then cancelled ones."""
         scheduler = self._scheduler
+        if done:
+            gone = set(done)
+            scheduler.running = [each for each in scheduler.running if each not in gone]
+            for sequence in done:
+                scheduler.free(sequence)
         for sequence in self._cancelled:
             scheduler.remove(sequence)
         self._cancelled.clear()
-        if done:
-            scheduler.running = [each for each in scheduler.running if each not in done]
-            for sequence in done:
-                scheduler.free(sequence)

@@ -38,6 +38,7 @@ class CacheConfig:
     block_size: int
     gpu_blocks: int
     gpu_memory_utilization: float
+    prefix_caching: bool = False
 
     def labels(self) -> dict[str, str]:
         """All labels of the series but ``engine``."""
@@ -50,13 +51,8 @@ class CacheConfig:
             *("skip_page_size_padded", "sliding_window"),
         )
         off = (
-            *("enable_mamba_shared_prefix_checkpoint", "enable_prefix_caching"),
-            *(
-                "is_attention_free",
-                "kv_sharing_fast_prefill",
-                "use_kda_recoverssm",
-                "use_replayssm",
-            ),
+            *("enable_mamba_shared_prefix_checkpoint", "is_attention_free"),
+            *("kv_sharing_fast_prefill", "use_kda_recoverssm", "use_replayssm"),
         )
         return {
             **dict.fromkeys(unset, "None"),
@@ -64,6 +60,7 @@ class CacheConfig:
             "_block_size_resolved": "True",
             "block_size": str(self.block_size),
             "cache_dtype": "auto",
+            "enable_prefix_caching": str(self.prefix_caching),
             "gpu_memory_utilization": str(self.gpu_memory_utilization),
             "kv_cache_dtype_skip_layers": "[]",
             "kv_offloading_backend": "native",
@@ -121,6 +118,10 @@ class Exporter:
         self._waiting.set(core.waiting)
         self._waiting_by_reason.set(core.waiting)
         self._kv_usage.set(core.kv_usage)
+        queries, hits = core.prefix_tokens
+        self._prefix_queries.set(queries)
+        self._prefix_hits.set(hits)
+        self._cached_by_tier.set(hits, CACHE_TIERS.index("device"))
         return "".join(family.render() for family in self._families)
 
     @property
@@ -149,11 +150,13 @@ class Exporter:
         for first in output.firsts:
             self._ttft.observe(first.at_s - first.arrived_s)
             self._prompt_tokens.add(first.prompt_tokens)
-            self._prompt_by_source.add(first.prompt_tokens)
+            self._prompt_by_source.add(first.prompt_tokens - first.cached_tokens)
+            self._prompt_by_source.add(first.cached_tokens, PROMPT_SOURCES.index("local_cache_hit"))
+            self._cached_prompt.add(first.cached_tokens)
 
     def _observe_iterations(self, output: Output) -> None:
         steps = len(output.times_s)
-        prompt = sum(first.prompt_tokens for first in output.firsts)
+        prompt = sum(first.prompt_tokens - first.cached_tokens for first in output.firsts)
         self._iteration_tokens.observe(prompt + len(output.ids), 1)
         if steps > 1:
             self._iteration_tokens.observe(len(output.ids), steps - 1)
@@ -175,7 +178,7 @@ class Exporter:
         if finish.output_tokens > 1:
             self._tpot.observe((last_s - first_s) / (finish.output_tokens - 1))
         self._request_prompt.observe(finish.prompt_tokens)
-        self._request_prefill_computed.observe(finish.prompt_tokens)
+        self._request_prefill_computed.observe(finish.prompt_tokens - finish.cached_tokens)
         self._request_generation.observe(finish.output_tokens)
         self._request_max_generation.observe(finish.output_tokens)
         self._request_preemptions.observe(finish.preemptions)
@@ -222,16 +225,25 @@ class Exporter:
             ("estimated_flops_per_gpu", "Floating-point operations; not estimated here."),
             ("estimated_read_bytes_per_gpu", "Bytes read from memory; not estimated here."),
             ("estimated_write_bytes_per_gpu", "Bytes written to memory; not estimated here."),
-            ("prefix_cache_queries", "Tokens looked up in the prefix cache."),
-            ("prefix_cache_hits", "Tokens found in the prefix cache."),
+        ):
+            self._family(counter, name, text)
+        self._prefix_queries = self._family(
+            counter, "prefix_cache_queries", "Tokens looked up in the prefix cache."
+        )
+        self._prefix_hits = self._family(
+            counter, "prefix_cache_hits", "Tokens found in the prefix cache."
+        )
+        for name, text in (
             ("external_prefix_cache_queries", "Tokens looked up in external prefix caches."),
             ("external_prefix_cache_hits", "Tokens found in external prefix caches."),
             ("mm_cache_queries", "Items looked up in the multi-modal cache."),
             ("mm_cache_hits", "Items found in the multi-modal cache."),
-            ("prompt_tokens_cached", "Prompt tokens from caches."),
         ):
             self._family(counter, name, text)
-        self._family(
+        self._cached_prompt = self._family(
+            counter, "prompt_tokens_cached", "Prompt tokens from caches."
+        )
+        self._cached_by_tier = self._family(
             *(counter, "prompt_tokens_cached_by_source", "Prompt tokens from caches, by tier."),
             *("source", CACHE_TIERS),
         )

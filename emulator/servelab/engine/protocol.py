@@ -1,103 +1,35 @@
-"""The requests an engine takes, checked as vLLM 0.33 checks them."""
+"""From a body to a checked request, as vLLM 0.33 checks it."""
 
+import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from servelab.engine import refusals, vocabulary
-
-DEFAULT_COMPLETION_TOKENS = 16
-MAX_LOGPROBS = 20
+from servelab.engine import bodies, messages, refusals, rules, vocabulary
 
 
-class _Body(BaseModel):
-    """Unknown fields are ignored, as the engines do."""
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the engine serves: the model's name, and its length in tokens."""
 
-    model_config = ConfigDict(extra="ignore", protected_namespaces=())
-
-
-class StreamOptions(_Body):
-    include_usage: bool | None = True
-    continuous_usage_stats: bool | None = False
-
-
-class ResponseFormat(_Body):
-    type: Literal["text", "json_object", "json_schema", "structural_tag"]
-
-
-class Sampling(_Body):
-    """What chat and text completions have in common."""
-
-    model: str | None = None
-    max_tokens: int | None = None
-    min_tokens: int = 0
-    n: int | None = 1
-    seed: int | None = None
-    stop: str | list[str] | None = None
-    ignore_eos: bool = False
-    stream: bool | None = False
-    stream_options: StreamOptions | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    presence_penalty: float | None = 0.0
-    frequency_penalty: float | None = 0.0
-    repetition_penalty: float | None = None
-    logit_bias: dict[str, float] | None = None
-    response_format: ResponseFormat | None = None
-    request_id: str | None = None
-    user: str | None = None
-
-
-class ToolCall(_Body):
-    id: str | None = None
-
-
-class Message(_Body):
-    role: str
-    content: str | list[Any] | None = None
-    tool_calls: list[ToolCall] | None = None
-
-
-class ChatRequest(Sampling):
-    messages: list[Message]
-    max_completion_tokens: int | None = None
-    logprobs: bool | None = False
-    top_logprobs: int | None = 0
-    tools: list[dict[str, Any]] | None = None
-    tool_choice: str | dict[str, Any] | None = None
-    add_generation_prompt: bool = True
-    continue_final_message: bool = False
-
-
-class CompletionRequest(Sampling):
-    prompt: str | list[Annotated[int, Field(ge=0)]] | list[list[int]] | list[str] | None = None
-    echo: bool | None = False
-    logprobs: int | None = None
-    max_tokens: int | None = DEFAULT_COMPLETION_TOKENS
-
-
-class TokenizeRequest(_Body):
-    model: str | None = None
-    prompt: str | None = None
-    messages: list[Message] | None = None
-
-
-class DetokenizeRequest(_Body):
-    model: str | None = None
-    tokens: list[int]
+    name: str
+    max_model_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One prompt: its length, and its text where it may have to be echoed."""
+    """One prompt: its length, its text where it may be echoed, its ids where it is not text."""
 
     tokens: int
     text: str = ""
+    ids: tuple[int, ...] = ()
+
+    def encoded(self) -> Sequence[int]:
+        """Its token ids."""
+        return self.ids or vocabulary.encode(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,164 +38,198 @@ class Call:
 
     chat: bool
     prompts: tuple[Prompt, ...]
-    n: int
-    max_tokens: int | None
-    min_tokens: int
-    ignore_eos: bool
-    stream: bool
-    include_usage: bool
-    continuous_usage: bool
-    echo: bool
-    seed: int | None
+    n: int = 1
+    max_tokens: int | None = None
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stream: bool = False
+    include_usage: bool = False
+    continuous_usage: bool = False
+    echo: bool = False
+    prompt_only: bool = False  # echo it, and leave out the token computed for that
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    stop_token_ids: frozenset[int] = frozenset()
+    include_stop: bool = False
+    logprobs: int | None = None  # candidates beside the token; -1: all; None: no probabilities
+    prompt_logprobs: bool = False
+    return_token_ids: bool = False
+    role: str = "assistant"
+    late: refusals.Refusal | None = None  # what the engine says once headers are out
+
+    def limit_tokens(self, prompt: Prompt, served: Served) -> int:
+        """The most tokens an answer to this prompt may have."""
+        room = served.max_model_tokens - prompt.tokens
+        return room if self.max_tokens is None else min(room, self.max_tokens)
 
 
-BodyT = TypeVar("BodyT", bound=_Body)
+_TOKENIZE: TypeAdapter[bodies.TokenizePrompt | bodies.TokenizeChat] = TypeAdapter(
+    bodies.TokenizePrompt | bodies.TokenizeChat
+)
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
-def parse(kind: type[BodyT], raw: bytes, content_type: str = "application/json") -> BodyT:
-    """A body as its model. Raises Refusal."""
-    if content_type not in ("application/json", "") and not content_type.endswith("+json"):
+def load(raw: bytes, content_type: str) -> Any:
+    """A body as JSON; None for an empty one. Raises Refusal.
+
+    ``content_type`` is the header as it came.
+    """
+    if content_type.lower().split(";", maxsplit=1)[0] != "application/json":
         raise refusals.Refusal(
-            f"The content type must be application/json, not {content_type}.", kind=refusals.SCHEMA
+            f"The content type must be application/json, not {content_type or 'left out'}.",
+            kind=refusals.SCHEMA,
         )
     try:
-        document = json.loads(raw)
+        return json.loads(raw) if raw else None
     except json.JSONDecodeError as error:
         raise refusals.malformed(error.msg, error.pos) from None
-    except (UnicodeDecodeError, RecursionError):
-        raise refusals.malformed("not text in UTF-8, or nested too deeply", 0) from None
+    except (ValueError, RecursionError):
+        raise refusals.unreadable() from None
+
+
+def validate(kind: type[BodyT], document: Any) -> BodyT:
+    """A document as its model. Raises Refusal."""
     try:
         return kind.model_validate(document)
     except ValidationError as error:
         raise refusals.schema(error.errors(include_url=False, include_context=False)) from None
 
 
-def parse_chat(raw: bytes, content_type: str, served: str) -> Call:
+def tokenize(document: Any) -> bodies.TokenizePrompt | bodies.TokenizeChat:
+    """What to tokenize: a prompt or messages. Raises Refusal."""
+    try:
+        return _TOKENIZE.validate_python(document)
+    except ValidationError as error:
+        raise refusals.schema(error.errors(include_url=False, include_context=False)) from None
+
+
+def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
     """A chat request. Raises Refusal."""
-    request = parse(ChatRequest, raw, content_type)
-    _check_model(request.model, served)
-    _check_sampling(request)
-    _check_chat(request)
-    tokens = vocabulary.count_chat(content(message) for message in request.messages)
-    limit = request.max_completion_tokens
-    limit = request.max_tokens if limit is None else limit
-    if limit is not None and limit < 1:
-        name = "max_tokens" if request.max_completion_tokens is None else "max_completion_tokens"
-        raise refusals.Refusal(f"{name} must be at least 1, not {limit}.", param="max_tokens")
-    return _call(request, True, (Prompt(tokens),), limit, echo=False)
+    document = load(raw, content_type)
+    request = validate(bodies.ChatRequest, document)
+    return chat(request, document["messages"], served)
 
 
-def parse_completion(raw: bytes, content_type: str, served: str) -> Call:
+def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served: Served) -> Call:
+    """A chat request whose schema is met; ``said`` are its messages as they came."""
+    check_model(request.model, served)
+    choice = request.tool_choice
+    if choice not in (None, "none"):
+        raise refusals.Refusal("This engine runs without a tool parser: leave tool_choice out.")
+    if request.chat_template is not None:
+        raise refusals.Refusal("This engine takes no chat template from a request.")
+    contents = [messages.text(message) for message in said]
+    limit, name = request.max_completion_tokens, "max_completion_tokens"
+    if limit is None:
+        limit, name = request.max_tokens, "max_tokens"
+    _check_limit(limit, name, served)
+    role = "assistant" if request.add_generation_prompt else _last_role(said)
+    last = contents[-1] if contents and request.echo and _last_role(said) == role else ""
+    ids = tuple(vocabulary.encode_chat(contents))
+    prompt = Prompt(len(ids), last, ids)
+    logprobs = request.top_logprobs if request.logprobs else None
+    return call(
+        request,
+        served,
+        prompts=(prompt,),
+        n=1 if request.n is None else request.n,
+        limit=limit,
+        logprobs=logprobs,
+        chat=True,
+        echo=bool(last),
+        role=role,
+    )
+
+
+def parse_completion(raw: bytes, content_type: str, served: Served) -> Call:
     """A text completion request. Raises Refusal."""
-    request = parse(CompletionRequest, raw, content_type)
-    _check_model(request.model, served)
-    _check_sampling(request)
-    if request.logprobs is not None and request.logprobs > MAX_LOGPROBS:
-        message = f"logprobs must be at most {MAX_LOGPROBS}, not {request.logprobs}."
-        raise refusals.Refusal(message, param="logprobs")
-    limit = request.max_tokens
+    request = validate(bodies.CompletionRequest, load(raw, content_type))
+    check_model(request.model, served)
+    if request.suffix is not None:
+        raise refusals.Refusal("This model takes no suffix: leave it out.", param="suffix")
+    prompts = _prompts(request.prompt)
+    limit, prompt_only = request.max_tokens, False
+    _check_limit(limit, "max_tokens", served)
     if limit == 0 and request.echo:
-        limit = 1  # vLLM computes one token to echo a prompt, and counts it
-    if limit is not None and limit < 1:
-        message = f"max_tokens must be at least 1, not {limit}."
-        raise refusals.Refusal(message, param="max_tokens")
-    return _call(request, False, _prompts(request.prompt), limit, echo=bool(request.echo))
-
-
-def _call(
-    request: Sampling, chat: bool, prompts: tuple[Prompt, ...], limit: int | None, *, echo: bool
-) -> Call:
-    if limit is not None and request.min_tokens > limit:
-        raise refusals.Refusal(
-            f"min_tokens must be at most max_tokens={limit}, not {request.min_tokens}."
-        )
-    options = request.stream_options
-    return Call(
-        chat=chat,
+        limit, prompt_only = 1, True  # vLLM computes one token to echo a prompt, and counts it
+    return call(
+        request,
+        served,
         prompts=prompts,
-        n=request.n or 1,
+        n=request.n,
+        limit=limit,
+        logprobs=request.logprobs,
+        chat=False,
+        echo=bool(request.echo),
+        prompt_only=prompt_only,
+        prompt_logprobs=bool(request.echo) and request.logprobs is not None,
+    )
+
+
+def call(
+    request: bodies.Sampling,
+    served: Served,
+    *,
+    prompts: tuple[Prompt, ...],
+    n: int,
+    limit: int | None,
+    logprobs: int | None,
+    prompt_logprobs: bool = False,
+    **rest: Any,
+) -> Call:
+    """The checked request. Raises Refusal."""
+    for prompt in prompts:
+        if prompt.tokens > served.max_model_tokens:
+            raise refusals.too_long(prompt.tokens, served.max_model_tokens)
+    options = request.stream_options
+    stop = [request.stop] if isinstance(request.stop, str) else request.stop or []
+    checked = Call(
+        prompts=prompts,
+        n=n,
         max_tokens=limit,
         min_tokens=request.min_tokens,
         ignore_eos=request.ignore_eos,
         stream=bool(request.stream),
         include_usage=bool(options and options.include_usage),
         continuous_usage=bool(options and options.include_usage and options.continuous_usage_stats),
-        echo=echo,
         seed=request.seed,
+        stop=tuple(text for text in stop if text),
+        stop_token_ids=frozenset(request.stop_token_ids or ()),
+        include_stop=request.include_stop_str_in_output,
+        logprobs=logprobs,
+        prompt_logprobs=prompt_logprobs or request.prompt_logprobs is not None,
+        return_token_ids=bool(request.return_token_ids),
+        **rest,
     )
+    for prompt in prompts:
+        rules.sampling(request, n, checked.limit_tokens(prompt, served))
+    if n * len(prompts) > rules.MAX_N:
+        message = f"{n} answers to {len(prompts)} prompts are more than {rules.MAX_N} at once."
+        raise refusals.Refusal(message)
+    try:
+        rules.engine(request, logprobs, [token for prompt in prompts for token in prompt.ids])
+    except refusals.Refusal as refusal:
+        if not checked.stream:
+            raise
+        return dataclasses.replace(checked, late=refusal)
+    return checked
 
 
-def _check_model(name: str | None, served: str) -> None:
-    """A missing or empty name means the one that is served."""
-    if name and name != served:
-        raise refusals.unknown_model(name, served)
+def check_model(name: str | None, served: Served) -> None:
+    """A missing or empty name means the one that is served. Raises Refusal."""
+    if name and name != served.name:
+        raise refusals.unknown_model(name, served.name)
 
 
-def _check_sampling(request: Sampling) -> None:
-    if request.stream_options is not None and not request.stream:
-        message = "stream_options is allowed only with stream: true."
-        raise refusals.Refusal(message, param="stream_options")
-    if request.n is not None and request.n < 1:
-        raise refusals.Refusal(f"n must be at least 1, not {request.n}.")
-    _check_range("temperature", request.temperature, 0, 2, param="temperature")
-    if request.top_p is not None and not 0 < request.top_p <= 1:
-        raise refusals.Refusal(
-            f"top_p must be over 0 and at most 1, not {request.top_p}.", param="top_p"
-        )
-    _check_range("min_p", request.min_p, 0, 1)
-    _check_range("presence_penalty", request.presence_penalty, -2, 2)
-    _check_range("frequency_penalty", request.frequency_penalty, -2, 2)
-    if request.min_tokens < 0:
-        raise refusals.Refusal(f"min_tokens must be at least 0, not {request.min_tokens}.")
+def _check_limit(limit: int | None, name: str, served: Served) -> None:
+    if limit is not None and limit > served.max_model_tokens:
+        message = f"{name} must be at most {served.max_model_tokens}, not {limit}."
+        raise refusals.Refusal(message, param=name)
 
 
-def _check_range(
-    name: str, value: float | None, low: float, high: float, param: str | None = None
-) -> None:
-    if value is not None and not low <= value <= high:
-        raise refusals.Refusal(f"{name} must be from {low} to {high}, not {value}.", param=param)
-
-
-def _check_chat(request: ChatRequest) -> None:
-    if request.top_logprobs is not None and request.top_logprobs > MAX_LOGPROBS:
-        message = f"top_logprobs must be at most {MAX_LOGPROBS}, not {request.top_logprobs}."
-        raise refusals.Refusal(message, param="logprobs")
-    if request.continue_final_message and request.add_generation_prompt:
-        raise refusals.Refusal(
-            "continue_final_message and add_generation_prompt exclude each other: set one of them."
-        )
-    choice = request.tool_choice
-    if isinstance(choice, str) and choice not in ("none", "auto", "required"):
-        message = f"tool_choice must be none, auto, required or a function, not {choice!r}."
-        raise refusals.Refusal(message, param="tool_choice")
-    if isinstance(choice, Mapping) and _tool_name(choice) not in map(
-        _tool_name, request.tools or ()
-    ):
-        message = f"tool_choice names {_tool_name(choice)!r}, which is none of the tools."
-        raise refusals.Refusal(message, param="tool_choice")
-    if isinstance(choice, Mapping) or choice in ("auto", "required"):
-        raise refusals.Refusal("This engine runs without a tool parser: leave tool_choice out.")
-
-
-def _tool_name(tool: Mapping[str, Any]) -> str:
-    function = tool.get("function")
-    return str(function.get("name", "")) if isinstance(function, Mapping) else ""
-
-
-def content(message: Message) -> str:
-    """The text of a message. Raises Refusal for a part that is no text."""
-    if message.content is None or isinstance(message.content, str):
-        return message.content or ""
-    texts = []
-    for part in message.content:
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
-            texts.append(part["text"])
-        else:
-            kind = part.get("type") if isinstance(part, Mapping) else part
-            raise refusals.Refusal(f"This model takes text parts only, not {kind!r}.")
-    return "\n".join(texts)
+def _last_role(said: Sequence[Mapping[str, Any]]) -> str:
+    return str(said[-1].get("role", "")) if said else ""
 
 
 def _prompts(prompt: object) -> tuple[Prompt, ...]:
@@ -279,20 +245,14 @@ def _prompts(prompt: object) -> tuple[Prompt, ...]:
     else:
         prompts = []
     if not prompts or any(each.tokens == 0 for each in prompts):
-        message = "prompt must be a text, token ids, or a list of these, and not empty."
-        raise refusals.Refusal(message, param="prompt")
+        raise rules.no_prompt()
     return tuple(prompts)
 
 
 def _text_prompt(text: str) -> Prompt:
-    return Prompt(vocabulary.count(text), text)
+    # White space alone is a token too where nothing else is.
+    return Prompt(vocabulary.count(text) or min(1, len(text)), text)
 
 
 def _id_prompt(ids: list[int]) -> Prompt:
-    beyond = [token for token in ids if token >= vocabulary.VOCABULARY_SIZE]
-    if beyond:
-        raise refusals.Refusal(
-            f"Token id {beyond[0]} is not in the vocabulary, which ends at "
-            f"{vocabulary.VOCABULARY_SIZE - 1}."
-        )
-    return Prompt(len(ids), vocabulary.decode(ids))
+    return Prompt(len(ids), vocabulary.decode(ids), tuple(ids))

@@ -1,6 +1,7 @@
 """How the engine says no: OpenAI-style error bodies with vLLM's types and codes."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,8 +10,15 @@ from modelserve.errors import ModelServeError
 BAD_REQUEST = "BadRequestError"
 NOT_FOUND = "NotFoundError"
 SCHEMA = "Bad Request"  # what the HTTP layer calls a body that does not meet the schema
+INVALID = "invalid_request_error"  # what the responses API calls its own refusals
 UNAVAILABLE = "Service Unavailable"
 INTERNAL = "InternalServerError"
+
+# One bad body can fail in thousands of places; the first are told.
+TOLD_ERRORS = 10
+
+# Parts of an error's path that name no field but a branch of the schema.
+_BRANCH = re.compile(r"[\[\]{}()]|^(?:str|int|float|bool|list|dict|none|function-wrap)$")
 
 
 class Refusal(ModelServeError):
@@ -41,12 +49,11 @@ def unknown_model(name: str, served: str) -> Refusal:
     return Refusal(message, status=404, kind=NOT_FOUND, param="model")
 
 
-def too_long(prompt_tokens: int, output_tokens: int, max_model_tokens: int) -> Refusal:
-    """Prompt and answer do not fit the model's length."""
-    wish = f" and the answer may take {output_tokens}" if output_tokens else ""
+def too_long(prompt_tokens: int, max_model_tokens: int) -> Refusal:
+    """The prompt does not fit the model's length."""
     return Refusal(
-        f"The prompt takes {prompt_tokens} tokens{wish}, but this model's maximum context length "
-        f"is {max_model_tokens} tokens: shorten the prompt or ask for fewer tokens.",
+        f"The prompt takes {prompt_tokens} tokens, but this model's maximum context length is "
+        f"{max_model_tokens} tokens: shorten the prompt.",
         param="input_tokens",
     )
 
@@ -65,17 +72,30 @@ def internal() -> Refusal:
 def malformed(message: str, position: int) -> Refusal:
     """The body is no JSON."""
     return Refusal(
-        f"The body is not valid JSON: {message} (at character {position}).",
+        f"1 validation error: body.{position}: no valid JSON: {message}.",
         kind=SCHEMA,
         param=f"body.{position}",
     )
 
 
+def unreadable() -> Refusal:
+    """The body cannot even be read as text."""
+    message = "The body is no text in UTF-8, or is nested too deeply."
+    return Refusal(message, kind=SCHEMA)
+
+
 def schema(errors: Sequence[Any]) -> Refusal:
     """The body does not meet the schema; ``errors`` are pydantic's."""
-    fields = [".".join(("body", *(str(part) for part in error["loc"]))) for error in errors]
-    told = "; ".join(
-        f"{field}: {error['msg']}" for field, error in zip(fields, errors, strict=True)
+    told = [(path(error["loc"]), error["msg"]) for error in errors[:TOLD_ERRORS]]
+    plural = "s" if len(errors) > 1 else ""
+    text = "; ".join(f"{field}: {message}" for field, message in told)
+    more = f"; and {len(errors) - TOLD_ERRORS} more" if len(errors) > TOLD_ERRORS else ""
+    return Refusal(
+        f"{len(errors)} validation error{plural}: {text}{more}", kind=SCHEMA, param=told[0][0]
     )
-    plural = "s" if len(fields) > 1 else ""
-    return Refusal(f"{len(fields)} validation error{plural}: {told}", kind=SCHEMA, param=fields[0])
+
+
+def path(location: Sequence[int | str]) -> str:
+    """A field as vLLM names it: without the branches of the schema."""
+    parts = ("body", *(str(part) for part in location))
+    return ".".join(part for part in parts if not _BRANCH.search(part))

@@ -1,12 +1,25 @@
 """The routes that need no core: health, models, version, tokens; and how errors are answered."""
 
+import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import web
+from yarl import URL
 
-from servelab.engine import logs, protocol, refusals, vocabulary
+from servelab.engine import (
+    anthropic,
+    bodies,
+    logs,
+    messages,
+    protocol,
+    refusals,
+    responses,
+    vocabulary,
+)
+from servelab.engine.protocol import Served
 
 LOGGER = logging.getLogger(__name__)
 
@@ -17,9 +30,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class PlainRoutes:
     """What a server can say of itself. ``created`` is Unix time in whole seconds."""
 
-    served_name: str
+    served: Served
     model_name: str
-    max_model_tokens: int
     created: int
     health_paths: Sequence[str]
 
@@ -36,13 +48,16 @@ class PlainRoutes:
             ("GET", "/version", self._version),
             ("POST", "/tokenize", self._tokenize),
             ("POST", "/detokenize", self._detokenize),
+            ("POST", "/v1/messages/count_tokens", self._count),
+            ("GET", "/v1/responses/{id}", self._response),
+            ("POST", "/v1/responses/{id}/cancel", self._response),
         )
 
     async def _health(self, request: web.Request) -> web.Response:
         return web.Response()
 
     async def _version(self, request: web.Request) -> web.Response:
-        return web.json_response({"version": logs.VERSION})
+        return _json({"version": logs.VERSION})
 
     async def _models(self, request: web.Request) -> web.Response:
         permission = {
@@ -60,36 +75,52 @@ class PlainRoutes:
             "is_blocking": False,
         }
         model = {
-            "id": self.served_name,
+            "id": self.served.name,
             "object": "model",
             "created": self.created,
             "owned_by": "vllm",
             "root": self.model_name,
             "parent": None,
-            "max_model_len": self.max_model_tokens,
+            "max_model_len": self.served.max_model_tokens,
             "permission": [permission],
         }
-        return web.json_response({"object": "list", "data": [model]})
+        return _json({"object": "list", "data": [model]})
 
     async def _tokenize(self, request: web.Request) -> web.Response:
-        body = protocol.parse(protocol.TokenizeRequest, await request.read(), request.content_type)
-        if body.messages is not None:
-            contents = [protocol.content(message) for message in body.messages]
-            tokens = vocabulary.encode_chat(contents)
+        document = await self._document(request)
+        wanted = protocol.tokenize(document)
+        protocol.check_model(wanted.model, self.served)
+        if isinstance(wanted, bodies.TokenizePrompt):
+            tokens = vocabulary.encode(wanted.prompt)
         else:
-            tokens = vocabulary.encode(body.prompt or "")
+            tokens = vocabulary.encode_chat(messages.text(each) for each in document["messages"])
+        texts = [vocabulary.decode([token]) for token in tokens]
         answer = {
             "count": len(tokens),
-            "max_model_len": self.max_model_tokens,
+            "max_model_len": self.served.max_model_tokens,
             "tokens": tokens,
-            "token_strs": None,
+            "token_strs": texts if wanted.return_token_strs else None,
         }
-        return web.json_response(answer)
+        return _json(answer)
 
     async def _detokenize(self, request: web.Request) -> web.Response:
-        kind = protocol.DetokenizeRequest
-        body = protocol.parse(kind, await request.read(), request.content_type)
-        return web.json_response({"prompt": vocabulary.decode(body.tokens)})
+        body = protocol.validate(bodies.DetokenizeRequest, await self._document(request))
+        protocol.check_model(body.model, self.served)
+        return _json({"prompt": vocabulary.decode(body.tokens)})
+
+    async def _document(self, request: web.Request) -> Any:
+        return protocol.load(await request.read(), request.headers.get("Content-Type", ""))
+
+    async def _count(self, request: web.Request) -> web.Response:
+        raw, content_type = await request.read(), request.headers.get("Content-Type", "")
+        return _json(anthropic.count(raw, content_type, self.served))
+
+    async def _response(self, request: web.Request) -> web.Response:
+        raise responses.unknown(request.match_info["id"])
+
+
+def _json(document: object) -> web.Response:
+    return web.Response(body=json.dumps(document).encode(), content_type="application/json")
 
 
 @web.middleware
@@ -100,14 +131,30 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except refusals.Refusal as refusal:
         return _refuse(refusal)
     except web.HTTPException as error:
-        headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+        bare = request.rel_url.raw_path.rstrip("/")
+        if error.status == 404 and await _is_route(request, bare):
+            return web.Response(status=307, headers={"Location": bare})
+        # The real router names the methods of the first route of a path only.
+        allowed = error.headers.get("Allow", "").split(",")[0]
+        headers = {"Allow": allowed} if allowed else {}
         detail = {"detail": error.reason}
-        return web.json_response(detail, status=error.status, headers=headers)
+        response = _json(detail)
+        response.set_status(error.status)
+        response.headers.update(headers)
+        return response
     except ConnectionResetError:
         raise
     except Exception:
         LOGGER.exception("%s %s failed", request.method, request.path)
         return _refuse(refusals.internal())
+
+
+async def _is_route(request: web.Request, path: str) -> bool:
+    """Whether a path that ends with a slash would be one without it."""
+    if path in ("", request.rel_url.raw_path):
+        return False
+    match = await request.app.router.resolve(request.clone(rel_url=URL(path, encoded=True)))
+    return match.http_exception is None or match.http_exception.status == 405
 
 
 def _refuse(refusal: refusals.Refusal) -> web.Response:

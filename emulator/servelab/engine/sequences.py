@@ -1,7 +1,11 @@
 """What goes into the core and comes out of it: requests, outputs, and the sequence between."""
 
+from collections.abc import Sequence as Seq
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
+
+from servelab.engine.blocks import Block
 
 
 class FinishReason(StrEnum):
@@ -12,23 +16,36 @@ class FinishReason(StrEnum):
     ABORT = "abort"
 
 
+class Tokens(Protocol):
+    """The token ids of a prompt and, after them, of its answer."""
+
+    def ids(self, first: int, count: int) -> Seq[int]:
+        """So many ids from place ``first`` on; none need exist."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class CoreRequest:
     """One sequence to generate.
 
     ``max_tokens`` is how many tokens it will get; ``reason`` is what it ends with when it has them
-    (``length`` at a limit, ``stop`` where the answer ends by itself).
+    (``length`` at a limit, ``stop`` where the answer ends by itself). ``tokens`` are for the prefix
+    cache; without them the request shares no block with another.
     """
 
     id: str
     prompt_tokens: int
     max_tokens: int
     reason: FinishReason = FinishReason.LENGTH
+    tokens: Tokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The end of a request, with its times in emulated seconds; None for what never happened."""
+    """The end of a request, with its times in emulated seconds; None for what never happened.
+
+    ``cached_tokens`` of its prompt came from the prefix cache.
+    """
 
     id: str
     reason: FinishReason
@@ -40,6 +57,7 @@ class Finish:
     prompt_tokens: int
     output_tokens: int
     preemptions: int
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +68,7 @@ class FirstToken:
     at_s: float
     arrived_s: float
     prompt_tokens: int
+    cached_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +90,22 @@ class Output:
 
 
 class Sequence:
-    """A request inside the core. Of ``known`` tokens, ``computed`` are in its KV blocks."""
+    """A request inside the core. Of ``known`` tokens, ``computed`` are in its KV blocks.
+
+    It has ``blocks`` of them, of which the first have a key and are ``kept``. ``keys`` are those
+    of its full blocks as far as they were asked for. ``cached_tokens`` were found when it first
+    started.
+    """
 
     __slots__ = (
         "arrived_s",
         "blocks",
+        "cached_tokens",
         "computed",
         "first_token_s",
         "id",
+        "kept",
+        "keys",
         "known",
         "last_token_s",
         "limit",
@@ -87,6 +114,7 @@ class Sequence:
         "prompt_tokens",
         "reason",
         "scheduled_s",
+        "tokens",
     )
 
     def __init__(self, request: CoreRequest, now_s: float, limit: int) -> None:
@@ -97,6 +125,10 @@ class Sequence:
         self.known = request.prompt_tokens
         self.computed = 0
         self.blocks = 0
+        self.kept: list[Block] = []
+        self.keys: list[int] = []
+        self.tokens = request.tokens
+        self.cached_tokens = 0
         self.output_tokens = 0
         self.preemptions = 0
         self.arrived_s = now_s
@@ -122,4 +154,5 @@ class Sequence:
             self.prompt_tokens,
             self.output_tokens,
             self.preemptions,
+            self.cached_tokens,
         )

@@ -1,6 +1,7 @@
 """One mock engine's HTTP side: the OpenAI-compatible routes of vLLM over a driven core."""
 
 import asyncio
+import json
 import random
 import socket
 import time
@@ -11,14 +12,25 @@ from aiohttp import HttpVersion11, web
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
-from servelab.engine import chunks, lengths, logs, protocol, refusals, routes, standins
+from servelab.engine import (
+    anthropic,
+    chunks,
+    lengths,
+    logs,
+    protocol,
+    refusals,
+    responses,
+    routes,
+    standins,
+)
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core import EngineCore, QueueFull
 from servelab.engine.driver import Driver
 from servelab.engine.exporter import CONTENT_TYPE, CacheConfig, Exporter
-from servelab.engine.protocol import Call
+from servelab.engine.protocol import Call, Served
 from servelab.engine.replies import Choice, Reply, StreamReply
 from servelab.engine.sequences import CoreRequest
+from servelab.engine.transcript import Transcript
 from servelab.engine.vocabulary import Answer
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
@@ -27,15 +39,24 @@ BACKLOG = 2048
 CLEAN_UP_REAL_S = 1.0
 # vLLM tells its load every 10 s while it has any.
 LOAD_LOG_REAL_S = 10.0
+EVENT_STREAM = {"Content-Type": "text/event-stream; charset=utf-8"}
 
 
 class EngineServer:
     """A mock engine on a socket that is bound already; it listens from ``start`` on."""
 
     def __init__(
-        self, spec: EngineSpec, clock: Clock, on_log: Callable[[str], None] = lambda line: None
+        self,
+        spec: EngineSpec,
+        clock: Clock,
+        on_log: Callable[[str], None] = lambda line: None,
+        *,
+        ends_by_itself: bool = True,
     ) -> None:
+        """``ends_by_itself``: answers end where a model would, not at the limit alone."""
         self.spec = spec
+        self._ends_by_itself = ends_by_itself
+        self._served = Served(spec.served_name, spec.config.max_model_tokens)
         self._on_log = on_log
         self._created = int(time.time())
         self._rng = random.Random(spec.seed)
@@ -43,7 +64,8 @@ class EngineServer:
             spec.config, spec.law, random.Random(self._rng.getrandbits(64))
         )
         cache = CacheConfig(
-            spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization
+            *(spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization),
+            prefix_caching=spec.config.prefix_caching,
         )
         self.exporter = Exporter(core, spec.served_name, cache, time.time())
         self._load_gauges = standins.LoadGauges(spec.profile, time.time())
@@ -104,15 +126,16 @@ class EngineServer:
         )
         app.on_response_prepare.append(self._log_access)
         plain = routes.PlainRoutes(
-            self.spec.served_name,
+            self._served,
             self.spec.model_name,
-            self.spec.config.max_model_tokens,
             self._created,
             standins.health_paths(self.spec.profile),
         )
         table = (
             ("POST", "/v1/chat/completions", self._chat),
             ("POST", "/v1/completions", self._completion),
+            ("POST", "/v1/messages", self._messages),
+            ("POST", "/v1/responses", self._responses),
             ("GET", "/load", self._load),
             *plain.routes(),
         )
@@ -159,7 +182,8 @@ class EngineServer:
         self._on_log(logs.stamped(line, time.time()))
 
     async def _load(self, request: web.Request) -> web.Response:
-        return web.json_response({"server_load": self.driver.open_requests})
+        body = json.dumps({"server_load": self.driver.open_requests}).encode()
+        return web.Response(body=body, content_type="application/json")
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self.driver.settle()
@@ -169,45 +193,67 @@ class EngineServer:
         return web.Response(body=text.encode(), headers={"Content-Type": CONTENT_TYPE})
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        raw = await request.read()
-        call = protocol.parse_chat(raw, request.content_type, self.spec.served_name)
-        return await self._generate(request, call)
+        call = protocol.parse_chat(await request.read(), _content_type(request), self._served)
+        head = self._head("chatcmpl-" + _name(request), call)
+        return await self._generate(request, _reply(head, call), Reply.body)
 
     async def _completion(self, request: web.Request) -> web.StreamResponse:
         raw = await request.read()
-        call = protocol.parse_completion(raw, request.content_type, self.spec.served_name)
-        return await self._generate(request, call)
+        call = protocol.parse_completion(raw, _content_type(request), self._served)
+        head = self._head("cmpl-" + _name(request), call)
+        return await self._generate(request, _reply(head, call), Reply.body)
 
-    async def _generate(self, request: web.Request, call: Call) -> web.StreamResponse:
-        name = request.headers.get("X-Request-Id") or uuid.uuid4().hex
-        prefix = "chatcmpl" if call.chat else "cmpl"
-        head = chunks.Head(f"{prefix}-{name}", int(time.time()), self.spec.served_name, call.chat)
-        reply = StreamReply(head, call) if call.stream else Reply(head, call)
-        ids = self._submit(reply, call)
+    async def _messages(self, request: web.Request) -> web.StreamResponse:
+        call = anthropic.parse(await request.read(), _content_type(request), self._served)
+        head = self._head("chatcmpl-" + _name(request), call)
+        reply = anthropic.MessagesStream(head, call) if call.stream else Reply(head, call)
+        try:
+            return await self._generate(request, reply, anthropic.body)
+        except refusals.Refusal as refusal:
+            raise anthropic.translated(refusal) from None
+
+    async def _responses(self, request: web.Request) -> web.StreamResponse:
+        raw = await request.read()
+        call, fields = responses.parse(raw, _content_type(request), self._served)
+        head = self._head("resp_" + uuid.uuid4().hex, call)
+        reply = responses.ResponsesStream(head, call, fields) if call.stream else Reply(head, call)
+        return await self._generate(request, reply, lambda done: responses.body(done, fields))
+
+    def _head(self, name: str, call: Call) -> chunks.Head:
+        return chunks.Head(name, int(time.time()), self.spec.served_name, call.chat, call.role)
+
+    async def _generate(
+        self, request: web.Request, reply: Reply, body: Callable[[Reply], bytes]
+    ) -> web.StreamResponse:
+        if reply.call.late is not None:
+            return await self._refuse_late(request, reply.call.late)
+        ids = self._submit(reply, reply.call)
         try:
             if isinstance(reply, StreamReply):
                 return await self._stream(request, reply)
             await reply.done
-            return web.Response(body=reply.body(), content_type="application/json")
+            return web.Response(body=body(reply), content_type="application/json")
         finally:
             for request_id in ids:
                 self.driver.cancel(request_id)
 
     def _submit(self, reply: Reply, call: Call) -> list[str]:
         """Put all sequences of a request into the core, or none. Raises Refusal."""
-        room = self.spec.config.max_model_tokens
-        for prompt in call.prompts:
-            if prompt.tokens + (call.max_tokens or 1) > room:
-                raise refusals.too_long(prompt.tokens, call.max_tokens or 0, room)
         planned: list[tuple[CoreRequest, Choice]] = []
         for prompt in call.prompts:
+            limit = call.limit_tokens(prompt, self._served)
             for _ in range(call.n):
                 seed = self._rng.getrandbits(32) if call.seed is None else call.seed + len(planned)
-                tokens, reason = lengths.answer(call, room - prompt.tokens, random.Random(seed))
+                answer = Answer(seed)
+                natural = self._ends_by_itself and not call.ignore_eos
+                rng = random.Random(seed) if natural else None
+                ending = lengths.ending(call, limit, answer, rng)
                 unique = uuid.uuid4().hex
-                core_request = CoreRequest(unique, prompt.tokens, tokens, reason)
-                echo = prompt.text if call.echo else ""
-                planned.append((core_request, Choice(reply, Answer(seed), echo)))
+                core_request = CoreRequest(
+                    *(unique, prompt.tokens, ending.tokens, ending.reason),
+                    tokens=Transcript(prompt.encoded, answer),
+                )
+                planned.append((core_request, Choice(reply, answer, prompt, ending)))
         reply.add([choice for _, choice in planned])
         try:
             self.driver.submit(planned)
@@ -222,8 +268,18 @@ class EngineServer:
             return refusals.queue_full(self.spec.config.queue_limit or 0)
         return refusals.Refusal(str(error), param="input_tokens")
 
+    async def _refuse_late(
+        self, request: web.Request, refusal: refusals.Refusal
+    ) -> web.StreamResponse:
+        """Say no in a stream that is open already, as the real engine does."""
+        response = web.StreamResponse(headers=EVENT_STREAM)
+        await response.prepare(request)
+        await response.write(b"data: " + refusal.body() + b"\n\n" + chunks.DONE)
+        await response.write_eof()
+        return response
+
     async def _stream(self, request: web.Request, reply: StreamReply) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        response = web.StreamResponse(headers=EVENT_STREAM)
         await response.prepare(request)
         transport = request.transport
         if transport is None:
@@ -234,3 +290,15 @@ class EngineServer:
         await reply.done
         await response.write_eof()
         return response
+
+
+def _reply(head: chunks.Head, call: Call) -> Reply:
+    return StreamReply(head, call) if call.stream else Reply(head, call)
+
+
+def _content_type(request: web.Request) -> str:
+    return request.headers.get("Content-Type", "")
+
+
+def _name(request: web.Request) -> str:
+    return request.headers.get("X-Request-Id") or uuid.uuid4().hex

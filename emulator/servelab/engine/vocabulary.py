@@ -102,6 +102,16 @@ class Answer:
             result[0] = result[0][1:]
         return result
 
+    def token(self, index: int) -> int:
+        """The id of a token."""
+        return (self._start + index * self._stride) % len(words())
+
+    def ids(self, first: int, count: int) -> list[int]:
+        """The ids of tokens ``first`` …"""
+        size, stride = len(words()), self._stride
+        index = self._start + first * stride
+        return [(index + offset * stride) % size for offset in range(count)]
+
     def text(self, count: int) -> str:
         """The first ``count`` tokens."""
         return b"".join(self.pieces(0, count)).decode("ascii")

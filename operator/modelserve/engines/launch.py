@@ -98,6 +98,7 @@ def resolve(spec: LaunchSpec) -> Launch:
         warm_up_s=spec.warm_up_s,
         gpu_memory_utilization=spec.gpu_memory_utilization,
         enforce_eager=spec.enforce_eager,
+        prefix_caching=spec.prefix_caching,
     )
 
 
@@ -173,6 +174,7 @@ def _spec(
         warm_up_s=_number(annotations, names.WARM_UP_SECONDS),
         gpu_memory_utilization=seen.gpu_memory_utilization or types.DEFAULT_GPU_MEMORY_UTILIZATION,
         enforce_eager=seen.enforce_eager,
+        prefix_caching=seen.prefix_caching,
     )
 
 

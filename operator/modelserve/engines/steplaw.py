@@ -15,6 +15,36 @@ ACTIVATION_BYTES = 2
 
 
 @dataclass(frozen=True, slots=True)
+class StepParts:
+    """A step's seconds by what they go to; ``prefill_s`` is what prompts add to the rest."""
+
+    weights_s: float
+    kv_s: float
+    compute_s: float
+    all_reduce_s: float
+    per_sequence_s: float
+    overhead_s: float
+    prefill_s: float
+
+    @property
+    def total_s(self) -> float:
+        """What ``StepLaw.step_s`` says of the same step."""
+        return sum(self.by_name().values())
+
+    def by_name(self) -> dict[str, float]:
+        """Seconds under stable names."""
+        return {
+            "weights": self.weights_s,
+            "kv": self.kv_s,
+            "compute": self.compute_s,
+            "all_reduce": self.all_reduce_s,
+            "per_sequence": self.per_sequence_s,
+            "overhead": self.overhead_s,
+            "prefill": self.prefill_s,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class StepLaw:
     """The law for one model on one kind of GPU; make it with ``of``. All times are seconds."""
 
@@ -68,13 +98,13 @@ class StepLaw:
             compute_flops=tensor_parallel * fixed.mfu(weights) * gpu.flops(weights),
             attention_flops=tensor_parallel * fixed.mfu_16_bit * gpu.flops_16_bit,
             layer_overhead_s=model.layers * fixed.overhead_s(engine),
-            per_sequence_s=fixed.per_sequence_s,
+            per_sequence_s=fixed.per_sequence_s(engine),
             reduce_small_s=0.0 if alone else small_s,
             reduce_per_byte_s=0.0
             if alone
             else 2 * (tensor_parallel - 1) / tensor_parallel / (share * link),
             reduces_per_step=model.layers * fixed.all_reduce_calls_per_layer,
-            first_token_constant_s=fixed.first_token_constant_s,
+            first_token_constant_s=fixed.first_token_constant_s(engine),
         )
 
     def step_s(
@@ -111,6 +141,48 @@ class StepLaw:
         decode_s = self._decode_s(decode_sequences, context_tokens)
         return fixed_s + decode_s + max(0.0, prefill_s - weights_s)
 
+    def parts(
+        self,
+        decode_sequences: int,
+        context_tokens: int,
+        prefill_tokens: int = 0,
+        prefill_context_tokens: int = 0,
+        prefill_sequences: int = 1,
+    ) -> StepParts:
+        """The parts of ``step_s`` of the same arguments; they sum to it."""
+        total_s = self.step_s(
+            decode_sequences,
+            context_tokens,
+            prefill_tokens,
+            prefill_context_tokens,
+            prefill_sequences,
+        )
+        if total_s == 0.0:
+            return StepParts(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        sequences = max(0, decode_sequences)
+        weights_s = self._weights_s(sequences + max(0, prefill_tokens))
+        kv_s = self._kv_s(sequences, context_tokens) if sequences else 0.0
+        compute_s = 2 * self.model.compute_parameters() * sequences / self.compute_flops
+        reduce_s = self.reduces_per_step * self.reduce_small_s + self._reduce_s(sequences)
+        each_s = sequences * self.per_sequence_s
+        without_s = weights_s + kv_s + compute_s + reduce_s + each_s + self.layer_overhead_s
+        rest_s = max(0.0, total_s - without_s) if prefill_tokens > 0 else 0.0
+        return StepParts(
+            weights_s, kv_s, compute_s, reduce_s, each_s, self.layer_overhead_s, rest_s
+        )
+
+    def prefill_parts(self, tokens: int) -> dict[str, float]:
+        """Seconds of a prompt's linear layers, attention, all-reduces, and of the weights' read."""
+        pairs = tokens * tokens / 2
+        width = self.model.heads * self.model.head_dim * self.model.layers
+        return {
+            "compute": 2 * self.model.compute_parameters() * tokens / self.compute_flops,
+            "attention": 4 * pairs * width / self.attention_flops,
+            "all_reduce": self._reduce_s(tokens),
+            "weights": self._weights_s(tokens),
+            "overhead": self.layer_overhead_s + self.reduces_per_step * self.reduce_small_s,
+        }
+
     def decode_step_s(self, batch: int, context_tokens_each: int) -> float:
         """Seconds of a step in which ``batch`` sequences of that length get a token each."""
         return self.step_s(batch, batch * context_tokens_each)
@@ -140,16 +212,19 @@ class StepLaw:
 
     def _decode_s(self, sequences: int, context_tokens: int) -> float:
         """What decoding sequences add to weights and overhead."""
+        compute_s = 2 * self.model.compute_parameters() * sequences / self.compute_flops
+        reduce_s = self._reduce_s(sequences)
+        kv_s = self._kv_s(sequences, context_tokens)
+        return kv_s + compute_s + reduce_s + sequences * self.per_sequence_s
+
+    def _kv_s(self, sequences: int, context_tokens: int) -> float:
+        """Reading the KV cache of sequences that are equally long, but for one token."""
         each, rest = divmod(context_tokens, sequences)
         kv_bytes = (
             self.model.kv_bytes(each, self.kv_bytes_per_element) * (sequences - rest)
             + self.model.kv_bytes(each + 1, self.kv_bytes_per_element) * rest
         )
-        compute_s = 2 * self.model.compute_parameters() * sequences / self.compute_flops
-        reduce_s = self._reduce_s(sequences)
-        return (
-            kv_bytes / self.kv_bytes_per_s + compute_s + reduce_s + sequences * self.per_sequence_s
-        )
+        return kv_bytes / self.kv_bytes_per_s
 
     def _prefill_s(self, tokens: int, context_tokens: int, sequences: int) -> float:
         """Computing ``tokens`` of equal prompts, each attending to its context and itself."""

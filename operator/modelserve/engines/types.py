@@ -38,6 +38,7 @@ class LaunchSpec:
     warm_up_s: float | None = None
     gpu_memory_utilization: float = DEFAULT_GPU_MEMORY_UTILIZATION
     enforce_eager: bool = False
+    prefix_caching: bool = True
     extra_args: tuple[str, ...] = ()
 
 
@@ -70,6 +71,7 @@ class Launch:
     warm_up_s: float | None
     gpu_memory_utilization: float
     enforce_eager: bool
+    prefix_caching: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class Seen:
     loader: Loader | None = None
     gpu_memory_utilization: float | None = None
     enforce_eager: bool = False
+    prefix_caching: bool = True
 
 
 @dataclass(frozen=True, slots=True)

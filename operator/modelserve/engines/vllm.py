@@ -99,6 +99,8 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append(f"--gpu-memory-utilization={spec.gpu_memory_utilization:g}")
     if spec.enforce_eager:
         args.append("--enforce-eager")
+    if not spec.prefix_caching:
+        args.append("--no-enable-prefix-caching")
     args.append(f"--port={spec.port}")
     return types.Words(command=("vllm",), args=(*args, *spec.extra_args))
 
@@ -132,6 +134,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         loader=Loader.STREAMING if load_format in _STREAMING_FORMATS else None,
         gpu_memory_utilization=flags.share("gpu-memory-utilization"),
         enforce_eager=flags.on("enforce-eager"),
+        prefix_caching=not flags.on("no-enable-prefix-caching"),
     )
 
 

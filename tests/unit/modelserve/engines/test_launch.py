@@ -170,6 +170,15 @@ def test_vllm_is_known_in_any_dress(words: dict[str, Any]) -> None:
     assert (found.tensor_parallel, found.served_name, found.port) == (2, LLAMA, 8000)
 
 
+@pytest.mark.parametrize("prefix_caching", [True, False])
+def test_the_prefix_cache_of_vllm_is_on_unless_it_is_switched_off(*, prefix_caching: bool) -> None:
+    rendered = launch.render(spec(prefix_caching=prefix_caching))
+    assert ("--no-enable-prefix-caching" in rendered.args) is not prefix_caching
+    found = launch.parse(container(rendered), rendered.annotations, H100)
+    assert found is not None
+    assert found.prefix_caching is prefix_caching
+
+
 @pytest.mark.parametrize(
     ("words", "engine"),
     [

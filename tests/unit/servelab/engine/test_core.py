@@ -1,5 +1,6 @@
 """The engine core against its laws: nothing lost, nothing leaked, the same for the same seed."""
 
+import dataclasses
 import random
 from dataclasses import dataclass
 
@@ -62,11 +63,25 @@ def finishes(outputs: list[Output]) -> dict[str, Finish]:
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """Token ids of an endless text."""
+
+    number: int
+
+    def ids(self, first: int, count: int) -> list[int]:
+        return [self.number] * count
+
+
+@dataclass(frozen=True, slots=True)
 class Arrival:
     at_s: float
     prompt: int
     tokens: int
     cancel_after_s: float | None
+    text: int = 0
+
+    def request(self, name: str) -> CoreRequest:
+        return CoreRequest(name, self.prompt, self.tokens, tokens=Text(self.text))
 
 
 ARRIVALS = st.lists(
@@ -76,6 +91,7 @@ ARRIVALS = st.lists(
         prompt=st.integers(1, 200),
         tokens=st.integers(1, 56),
         cancel_after_s=st.none() | st.floats(0, 1),
+        text=st.integers(0, 2),
     ),
     max_size=25,
 )
@@ -89,6 +105,8 @@ CONFIGS = st.builds(
     batching=st.sampled_from(BatchingMode),
     jitter=st.sampled_from([0.0, 0.1]),
     front_s=st.sampled_from([0.0, 0.005]),
+    prefix_caching=st.booleans(),
+    long_prefill_tokens=st.sampled_from([0, 20]),
 )
 
 
@@ -107,7 +125,7 @@ def play(engine: EngineCore, arrivals: list[Arrival]) -> list[Output]:
             assert engine.running <= engine.config.slots
             assert 0 <= engine.kv_usage <= 1
         if kind == 0:
-            engine.submit(request(str(number), item.prompt, item.tokens), at_s)
+            engine.submit(item.request(str(number)), at_s)
         else:
             engine.cancel(str(number), at_s)
     return outputs + run_out(engine)
@@ -145,11 +163,11 @@ def test_waking_late_changes_no_time(
     punctual, lazy = core(config), core(config)
     ordered = sorted(enumerate(arrivals), key=lambda pair: pair[1].at_s)
     for number, item in ordered:
-        lazy.submit(request(str(number), item.prompt, item.tokens), item.at_s)
+        lazy.submit(item.request(str(number)), item.at_s)
     late: list[Output] = []
     while (wake_s := lazy.next_wake()) is not None:
         late += lazy.advance(wake_s + pause_s)
-    uncancelled = [Arrival(item.at_s, item.prompt, item.tokens, None) for item in arrivals]
+    uncancelled = [dataclasses.replace(item, cancel_after_s=None) for item in arrivals]
     assert tokens_by_id(late) == tokens_by_id(play(punctual, uncancelled))
 
 
@@ -162,6 +180,7 @@ def test_a_core_that_jumps_gives_the_same_tokens_at_the_same_times_as_one_that_s
     jumped, stepped = (look(engine, arrivals, looks_s) for engine in (jumping, stepping))
     assert tokens_by_id(jumped) == tokens_by_id(stepped)
     assert finishes(jumped) == finishes(stepped)
+    assert jumping.prefix_tokens == stepping.prefix_tokens
 
 
 def look(engine: EngineCore, arrivals: list[Arrival], looks_s: list[float]) -> list[Output]:
@@ -170,9 +189,7 @@ def look(engine: EngineCore, arrivals: list[Arrival], looks_s: list[float]) -> l
     submits = [(item.at_s, 0, number) for number, item in enumerate(arrivals)]
     for at_s, kind, number in sorted([*submits, *((at_s, 1, 0) for at_s in looks_s)]):
         if kind == 0:
-            engine.submit(
-                request(str(number), arrivals[number].prompt, arrivals[number].tokens), at_s
-            )
+            engine.submit(arrivals[number].request(str(number)), at_s)
         else:
             outputs += engine.advance(at_s)
     return outputs + engine.advance(1e6)
@@ -280,3 +297,32 @@ def test_a_dynamic_batch_gathers_until_it_is_full_or_its_delay_is_over() -> None
     assert engine.next_wake() == 0.5
     engine.submit(request("b"), 0.1)
     assert engine.next_wake() == 0.1
+
+
+def test_a_prompt_seen_before_is_found_and_counted() -> None:
+    engine = core(dataclasses.replace(SMALL, prefix_caching=True))
+    for name in "ab":
+        engine.submit(CoreRequest(name, 40, 2, tokens=Text(1)), 0.0)
+    outputs = run_out(engine)
+    assert engine.prefix_tokens == (80, 32)
+    assert [first.cached_tokens for output in outputs for first in output.firsts] == [0, 32]
+    assert {name: end.cached_tokens for name, end in finishes(outputs).items()} == {"a": 0, "b": 32}
+
+
+def test_requests_without_token_ids_share_nothing() -> None:
+    engine = core(dataclasses.replace(SMALL, prefix_caching=True))
+    for name in "ab":
+        engine.submit(request(name, prompt=40), 0.0)
+    run_out(engine)
+    assert engine.prefix_tokens == (80, 0)
+
+
+def test_settling_ends_a_step_and_starts_none() -> None:
+    engine = core()
+    engine.submit(request("a", prompt=20, tokens=3), 0.0)
+    engine.advance(0.0)
+    assert engine.plan is not None
+    end_s = engine.next_wake()
+    assert end_s is not None
+    assert [output.ids for output in engine.settle(end_s)] == [("a",)]
+    assert engine.plan is None

@@ -23,8 +23,13 @@ class TenMilliseconds:
         return 0.01
 
 
-def engine(max_sequences: int = 2) -> tuple[EngineCore, Exporter]:
-    config = CoreConfig(max_sequences, 512, 8192, kv_blocks=1000)
+class Ones:
+    def ids(self, first: int, count: int) -> list[int]:
+        return [1] * count
+
+
+def engine(max_sequences: int = 2, *, prefix_caching: bool = False) -> tuple[EngineCore, Exporter]:
+    config = CoreConfig(max_sequences, 512, 8192, kv_blocks=1000, prefix_caching=prefix_caching)
     core = EngineCore(config, TenMilliseconds(), random.Random(0))
     return core, Exporter(core, "llama-8b", CacheConfig(16, 1000, 0.9), 1.7e9)
 
@@ -95,3 +100,26 @@ def test_a_histogram_counts_a_value_on_its_bound_below_it() -> None:
 
 def test_token_buckets_end_at_the_model_length() -> None:
     assert one_two_five(120) == [1, 2, 5, 10, 20, 50, 100]
+
+
+def test_prompt_tokens_found_in_the_cache_are_counted_as_such() -> None:
+    core, exporter = engine(prefix_caching=True)
+    for name in "ab":
+        core.submit(CoreRequest(name, 100, 2, tokens=Ones()), 0.0)
+    exporter.observe(core.advance(1.0))
+    seen = values(exporter)
+    assert seen["vllm:prefix_cache_queries_total"] == 200
+    assert seen["vllm:prefix_cache_hits_total"] == 96
+    assert seen["vllm:prompt_tokens_cached_total"] == 96
+    assert seen["vllm:prompt_tokens_cached_by_source_total/device"] == 96
+    assert seen["vllm:prompt_tokens_by_source_total/local_compute"] == 104
+    assert seen["vllm:prompt_tokens_by_source_total/local_cache_hit"] == 96
+    assert seen["vllm:prompt_tokens_total"] == 200
+    assert seen["vllm:request_prefill_kv_computed_tokens_sum"] == 104
+
+
+def test_without_the_cache_nothing_is_looked_up() -> None:
+    core, exporter = engine()
+    core.submit(CoreRequest("a", 100, 2, tokens=Ones()), 0.0)
+    exporter.observe(core.advance(1.0))
+    assert values(exporter)["vllm:prefix_cache_queries_total"] == 0

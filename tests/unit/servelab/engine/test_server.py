@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yarl
 
 from modelserve.adapters import gauges
 from modelserve.adapters.clock import SystemClock
@@ -77,8 +78,11 @@ async def running(
     slots: int = 8,
     queue_limit: int | None = None,
     engine: EngineType = EngineType.VLLM,
+    prefix_caching: bool = False,
 ) -> AsyncIterator[Running]:
-    config = CoreConfig(slots, 512, 8192, kv_blocks=4096, queue_limit=queue_limit)
+    config = CoreConfig(
+        *(slots, 512, 8192, 4096), queue_limit=queue_limit, prefix_caching=prefix_caching
+    )
     spec = EngineSpec("m", "org/model", config, StepTime(step_s), 0.9, 1, profiles.of(engine))
     lines: list[str] = []
     server = EngineServer(spec, SystemClock(), lines.append)
@@ -151,7 +155,7 @@ async def test_n_answers_count_the_prompt_once() -> None:
     ("body", "status", "kind"),
     [
         (CHAT | {"model": "other"}, 404, "NotFoundError"),
-        (CHAT | {"max_tokens": 8192}, 400, "BadRequestError"),
+        (CHAT | {"max_tokens": 8193}, 400, "BadRequestError"),
         (CHAT | {"messages": [{"role": "user", "content": "hi " * 9000}]}, 400, "BadRequestError"),
         ([], 400, "Bad Request"),
     ],
@@ -231,6 +235,108 @@ async def test_each_request_is_logged_as_uvicorn_does() -> None:
         )
 
 
+async def test_a_stop_text_ends_the_answer_before_it() -> None:
+    body = CHAT | {"max_tokens": 30, "seed": 4}
+    async with running() as engine:
+        _, whole = await engine.post("/v1/chat/completions", body)
+        words = whole["choices"][0]["message"]["content"].split()
+        _, cut = await engine.post("/v1/chat/completions", body | {"stop": f" {words[5]}"})
+    (choice,) = cut["choices"]
+    assert choice["message"]["content"] == " ".join(words[:5])
+    assert (choice["finish_reason"], choice["stop_reason"]) == ("stop", f" {words[5]}")
+    assert cut["usage"]["completion_tokens"] == 6
+
+
+async def test_a_stream_holds_back_what_may_belong_to_a_stop() -> None:
+    body = CHAT | {"max_tokens": 30, "seed": 4, "stop": ["e", "sing a song"]}
+    async with running() as engine:
+        _, whole = await engine.post("/v1/chat/completions", body)
+        events = await engine.events("/v1/chat/completions", body | {"stream": True})
+    choices = [event["choices"][0] for event in events[:-1]]
+    text = "".join(choice["delta"]["content"] for choice in choices)
+    assert text == whole["choices"][0]["message"]["content"]
+    assert choices[-1]["stop_reason"] == "e"
+
+
+async def test_several_choices_are_streamed_in_turns() -> None:
+    body = CHAT | {"max_tokens": 3, "stream": True, "n": 2}
+    async with running() as engine:
+        *events, _ = await engine.events("/v1/chat/completions", body)
+    assert [event["choices"][0]["index"] for event in events] == [0, 1] * 4
+
+
+async def test_log_probabilities_come_with_every_token() -> None:
+    body = CHAT | {"max_tokens": 3, "logprobs": True, "top_logprobs": 2}
+    async with running() as engine:
+        _, answer = await engine.post("/v1/chat/completions", body)
+    content = answer["choices"][0]["logprobs"]["content"]
+    assert [len(token["top_logprobs"]) for token in content] == [2, 2, 2]
+    text = "".join(token["token"] for token in content)
+    assert text == answer["choices"][0]["message"]["content"]
+
+
+async def test_the_offsets_of_an_echo_count_from_its_beginning() -> None:
+    body = {"model": "m", "prompt": "hello you", "max_tokens": 2, "echo": True, "logprobs": 1}
+    async with running() as engine:
+        _, answer = await engine.post("/v1/completions", body)
+        *events, _ = await engine.events("/v1/completions", body | {"stream": True})
+    told = answer["choices"][0]["logprobs"]
+    assert (len(told["tokens"]), told["text_offset"][0], told["token_logprobs"][0]) == (4, 0, None)
+    offsets = [
+        offset for each in events for offset in each["choices"][0]["logprobs"]["text_offset"]
+    ]
+    assert (len(offsets), offsets) == (4, sorted(offsets))
+
+
+async def test_a_refusal_from_within_comes_as_an_event_of_a_stream() -> None:
+    body = CHAT | {"stream": True, "logprobs": True, "top_logprobs": 21}
+    async with running() as engine:
+        error, done = await engine.events("/v1/chat/completions", body)
+    assert (error["error"]["param"], done) == ("logprobs", "[DONE]")
+
+
+async def test_messages_are_answered_in_anthropics_shape() -> None:
+    body = CHAT | {"max_tokens": 4}
+    async with running() as engine:
+        _, answer = await engine.post("/v1/messages", body)
+        status, refused = await engine.post("/v1/messages", body | {"model": "other"})
+        async with engine.http.post("/v1/messages", json=body | {"stream": True}) as response:
+            names = re.findall(r"^event: (\w+)$", await response.text(), re.MULTILINE)
+    assert (answer["stop_reason"], answer["usage"]["output_tokens"]) == ("max_tokens", 4)
+    assert (status, refused["type"], refused["error"]["type"]) == (404, "error", "not_found_error")
+    deltas = ["content_block_start", *["content_block_delta"] * 4, "content_block_stop"]
+    assert names == ["message_start", *deltas, "message_delta", "message_stop"]
+
+
+async def test_a_response_is_told_whole_and_as_events() -> None:
+    body = {"input": "hello", "max_output_tokens": 3}
+    async with running() as engine:
+        _, answer = await engine.post("/v1/responses", body)
+        async with engine.http.post("/v1/responses", json=body | {"stream": True}) as response:
+            names = re.findall(r"^event: (\S+)$", await response.text(), re.MULTILINE)
+    assert (answer["status"], answer["usage"]["output_tokens"]) == ("incomplete", 3)
+    assert (names[0], names.count("response.output_text.delta"), names[-1]) == (
+        "response.created",
+        3,
+        "response.incomplete",
+    )
+
+
+async def test_a_redirect_holds_no_character_that_would_end_its_line() -> None:
+    async with running() as engine:
+        url = yarl.URL("/v1/responses/a%0D%0Ab/", encoded=True)
+        async with engine.http.get(url, allow_redirects=False) as response:
+            assert response.headers["Location"] == "/v1/responses/a%0D%0Ab"
+
+
+async def test_a_slash_too_many_is_redirected() -> None:
+    async with running() as engine:
+        async with engine.http.get("/v1/models/", allow_redirects=False) as response:
+            assert (response.status, response.headers["Location"]) == (307, "/v1/models")
+        async with engine.http.get("/v1/nothing/", allow_redirects=False) as response:
+            assert response.status == 404
+
+
 @pytest.mark.parametrize("engine", EngineType)
 async def test_every_engine_answers_at_the_paths_of_its_profile(engine: EngineType) -> None:
     profile = profiles.of(engine)
@@ -241,3 +347,25 @@ async def test_every_engine_answers_at_the_paths_of_its_profile(engine: EngineTy
         async with served.http.get(profile.metrics_path) as response:
             text = await response.read()
     assert gauges.parse_queue(text, profile.metrics) == (0, 0, 0)
+
+
+async def test_a_prompt_asked_again_is_found_in_the_prefix_cache() -> None:
+    body = {"model": "m", "prompt": "hello " * 40, "max_tokens": 2}
+    async with running(prefix_caching=True) as engine:
+        for _ in range(2):
+            await engine.post("/v1/completions", body)
+        await engine.until("vllm:prefix_cache_queries_total", 80.0)
+        await engine.until("vllm:prefix_cache_hits_total", 32.0)
+
+
+async def test_the_next_turn_of_a_chat_finds_the_one_before_with_its_answer() -> None:
+    async with running(prefix_caching=True) as engine:
+        said = [{"role": "user", "content": "hello " * 30}]
+        ask = {"model": "m", "max_tokens": 40, "ignore_eos": True}
+        _, first = await engine.post("/v1/chat/completions", ask | {"messages": said})
+        said += [first["choices"][0]["message"] | {"role": "assistant"}]
+        said += [{"role": "user", "content": "more"}]
+        said = [{"role": each["role"], "content": each["content"]} for each in said]
+        await engine.post("/v1/chat/completions", ask | {"messages": said})
+        # 40 tokens of the first prompt, 39 of its answer: the last one is never computed.
+        assert await engine.metric("vllm:prefix_cache_hits_total") == 64.0

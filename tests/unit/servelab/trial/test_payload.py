@@ -11,7 +11,10 @@ from servelab.workload import arrivals
 
 
 def parsed(request: payload.Request) -> protocol.Call:
-    return protocol.parse_chat(request.content.partition(b"\r\n\r\n")[2], "application/json", "m")
+    served = protocol.Served("m", 8192)
+    return protocol.parse_chat(
+        request.content.partition(b"\r\n\r\n")[2], "application/json", served
+    )
 
 
 @given(st.integers(payload.TEMPLATE_TOKENS + 1, 3000), st.integers(1, 2000), st.integers(0, 99))

@@ -1,0 +1,39 @@
+"""``servelab surface-check``: recorded answers of a real vLLM server against the mock engine's."""
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from modelserve import errors
+from servelab.engine import surface
+
+SHOWN_DIFFERENCES = 20
+
+
+@click.command("surface-check")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def surface_check(file: Path, as_json: bool) -> None:
+    """Put the recorded requests of FILE to a mock engine, and compare the answers.
+
+    Exit status: 0 when all are equal, 1 when some are not, 2 when FILE cannot be used.
+    """
+    try:
+        rows = surface.read(file)
+    except errors.InputError as error:
+        raise click.UsageError(str(error)) from error
+    report = asyncio.run(surface.check(rows))
+    click.echo(json.dumps(report.to_json()) if as_json else _text(report))
+    sys.exit(0 if report.equal == report.requests else 1)
+
+
+def _text(report: surface.Report) -> str:
+    lines = [f"{report.equal} of {report.requests} answers are equal"]
+    for each in report.differences[:SHOWN_DIFFERENCES]:
+        real, ours = (json.dumps(value) for value in (each.real, each.ours))
+        lines.append(f"{each.name}: {each.where}: real {real}, ours {ours}")
+    more = len(report.differences) - SHOWN_DIFFERENCES
+    return "\n".join([*lines, *([f"and {more} more differences"] if more > 0 else [])])

@@ -1,0 +1,99 @@
+"""The KV blocks of one engine and what they remember: vLLM's block pool with its prefix cache.
+
+A full block of tokens has a key, made of its tokens and the key of the block before it. A block
+that is given back keeps its content until it is taken again: blocks without a key are taken first,
+then those with one, the longest unused first. Only blocks with a key are objects; the others are
+all alike and only counted.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence as Seq
+
+
+class Block:
+    """A full block with a key; without users it may be taken."""
+
+    __slots__ = ("key", "users")
+
+    def __init__(self, key: int) -> None:
+        self.key = key
+        self.users = 1
+
+
+class BlockPool:
+    """So many blocks; ``free`` of them have no users."""
+
+    __slots__ = ("_blank", "_by_key", "_unused", "free", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.free = size
+        self._blank = size  # free ones without a key
+        self._unused: OrderedDict[Block, None] = OrderedDict()  # with one, the oldest first
+        # Equal blocks may exist more than once; the one that came first is found.
+        self._by_key: dict[int, Block | list[Block]] = {}
+
+    def take(self, count: int) -> None:
+        """Take free blocks; there must be so many. What the oldest held is forgotten."""
+        self.free -= count
+        self._blank -= count
+        while self._blank < 0:
+            self._forget(self._unused.popitem(last=False)[0])
+            self._blank += 1
+
+    def give_back(self, blank: int, kept: Seq[Block]) -> None:
+        """Give back blocks without a key, and some with one, the last to be forgotten first."""
+        self.free += blank
+        self._blank += blank
+        for block in reversed(kept):
+            block.users -= 1
+            if not block.users:
+                self._unused[block] = None
+                self.free += 1
+
+    def keep(self, key: int) -> Block:
+        """Give a key to a block that was taken without one."""
+        block = Block(key)
+        found = self._by_key.get(key)
+        if found is None:
+            self._by_key[key] = block
+        elif isinstance(found, Block):
+            self._by_key[key] = [found, block]
+        else:
+            found.append(block)
+        return block
+
+    def find(self, keys: Seq[int]) -> list[Block]:
+        """The blocks that are there for the first of the keys, up to the first that is missing."""
+        blocks: list[Block] = []
+        for key in keys:
+            found = self._by_key.get(key)
+            if found is None:
+                break
+            blocks.append(found if isinstance(found, Block) else found[0])
+        return blocks
+
+    def use(self, blocks: Seq[Block]) -> None:
+        """Add a user to each of the blocks."""
+        for block in blocks:
+            if not block.users:
+                del self._unused[block]
+                self.free -= 1
+            block.users += 1
+
+    def _forget(self, block: Block) -> None:
+        found = self._by_key[block.key]
+        if isinstance(found, Block):
+            del self._by_key[block.key]
+            return
+        found.remove(block)
+        if len(found) == 1:
+            self._by_key[block.key] = found[0]
+
+
+def extend_keys(keys: list[int], tokens: Seq[int], block_size: int) -> None:
+    """Append the keys of the full blocks of these tokens, which follow those that have keys."""
+    before = keys[-1] if keys else 0
+    for start in range(0, len(tokens) - block_size + 1, block_size):
+        before = hash((before, tuple(tokens[start : start + block_size])))
+        keys.append(before)
