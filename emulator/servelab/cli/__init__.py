@@ -11,9 +11,23 @@ COMMANDS: lazy.Table = {
     "logs": ("servelab.cli.running:logs", "Print the log of one of its processes."),
     "restart": ("servelab.cli.running:restart", "Stop one of our processes and start it again."),
     "demo": ("servelab.cli.demo:demo", "From zero to N and back, with real traffic, in minutes."),
+    "catalog": ("servelab.cli.catalog:catalog", "List what the catalogue knows, with its sources."),
+    "explain": ("servelab.cli.explain:explain", "How a model runs on a GPU, and what limits it."),
+    "validate": (
+        "servelab.cli.validate:validate",
+        "Hold the simulated engine against measurements.",
+    ),
     "bench": ("servelab.cli.bench:bench", "Measure and report."),
     "emulator": ("servelab.cli.emulator:emulator", "Run the GPU node emulator (plays kubelet)."),
     "engine": ("servelab.cli.engine:engine", "Run one mock engine as a server."),
+    "scheduler-check": (
+        "servelab.cli.scheduler_check:scheduler_check",
+        "Compare the engine core with vLLM's scheduler.",
+    ),
+    "surface-check": (
+        "servelab.cli.surface_check:surface_check",
+        "Compare a mock engine's answers with recorded ones.",
+    ),
     "completion": ("servelab.cli:completion", "Print a shell completion script."),
 }
 

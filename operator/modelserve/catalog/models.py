@@ -1,11 +1,11 @@
-"""Models by any name they are known by, from ``data/models.yaml``, or made from a shape."""
+"""Models by any name they are known by, from ``data/models.yaml``, or from a shape or config."""
 
 import dataclasses
 import functools
 from collections.abc import Mapping
 from typing import Any
 
-from modelserve.catalog import architecture, files, shapes
+from modelserve.catalog import architecture, configs, files, shapes
 from modelserve.catalog.architecture import Experts as Experts
 from modelserve.catalog.architecture import Model as Model
 
@@ -13,6 +13,11 @@ from modelserve.catalog.architecture import Model as Model
 def from_shape(name: str, shape: Mapping[str, Any]) -> Model:
     """A model the catalogue lacks, from ``spec.model.custom``. Raises InputError."""
     return shapes.from_shape(name, shape)
+
+
+def from_config(config: Mapping[str, Any], name: str = "config.json") -> Model:
+    """A model computed from its ``config.json``. Raises InputError."""
+    return configs.from_config(config, name)
 
 
 def find(name: str) -> Model:

@@ -13,8 +13,8 @@ ALL = models.all_models()
 EIGHT_B = "meta-llama/Llama-3.1-8B-Instruct"
 
 
-def test_the_catalogue_has_36_models() -> None:
-    assert len(ALL) == 36
+def test_the_catalogue_has_40_models() -> None:
+    assert len(ALL) == 40
 
 
 @pytest.mark.parametrize(

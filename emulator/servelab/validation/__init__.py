@@ -1,0 +1,1 @@
+"""Measured points of real engines, run through the simulated one and scored."""
