@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
-from rich import box, console, table
+from rich import box, table
 
 from modelserve import errors
 from servelab.explain import listing
+from servelab.report import paper
 
-OUT = console.Console(highlight=False)
+OUT = paper.sheet()
 
 
 @click.command()

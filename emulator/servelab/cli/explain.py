@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich import box, console, table
+from rich import box, table
 
 from modelserve import errors
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
 from modelserve.decide import coldstart
 from servelab.explain import answer, question
+from servelab.report import paper
 
-OUT = console.Console(highlight=False)
+OUT = paper.sheet()
 _QUANTIZATIONS = click.Choice([each.value for each in Quantization])
 _ENGINES = click.Choice([each.value for each in EngineType])
 _LOADERS = click.Choice([each.value for each in Loader])
@@ -130,7 +131,8 @@ def _show(found: answer.Explanation) -> None:
 
 def _show_steps(found: answer.Explanation) -> None:
     names = [name for name in found.speeds[0].parts.by_name() if name != "prefill"]
-    shown = table.Table("batch", "step", box=box.SIMPLE_HEAD)
+    shown = table.Table("batch", title="Step time by part, ms", box=box.SIMPLE_HEAD)
+    shown.add_column("step", justify="right")
     for name in (*names, "limit"):
         shown.add_column(name.replace("_", " "), justify="left" if name == "limit" else "right")
     for one in found.speeds:
@@ -141,8 +143,8 @@ def _show_steps(found: answer.Explanation) -> None:
 
 
 def _show_speeds(found: answer.Explanation) -> None:
-    shown = table.Table(box=box.SIMPLE_HEAD)
-    for name in ("batch", "TTFT", "TPOT", "output tokens/s", "requests/s"):
+    shown = table.Table(title="What a client sees", box=box.SIMPLE_HEAD)
+    for name in ("batch", "TTFT ms", "TPOT ms", "output tokens/s", "requests/s"):
         shown.add_column(name, justify="left" if name == "batch" else "right")
     for one in found.speeds:
         rates = (f"{one.output_tokens_per_s:.0f}", f"{one.requests_per_s:.2f}")
@@ -151,4 +153,4 @@ def _show_speeds(found: answer.Explanation) -> None:
 
 
 def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.2f} ms"
+    return f"{seconds * 1e3:.2f}"

@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 from rich import box, console, progress, table
 
+from servelab.report import paper
 from servelab.validation import points as measured
 from servelab.validation import scoring
 
-OUT = console.Console()
+OUT = paper.sheet()
 
 
 @click.command()
