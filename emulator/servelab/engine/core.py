@@ -8,25 +8,12 @@ and again at ``next_wake()``. All times are emulated seconds.
 
 import math
 import random
-from typing import Protocol
 
 from modelserve.api.spec import BatchingMode
 from modelserve.errors import InputError, ModelServeError
+from servelab.engine.laws import StepLaw as StepLaw
 from servelab.engine.schedule import CoreConfig, Plan, Scheduler
 from servelab.engine.sequences import CoreRequest, FinishReason, FirstToken, Output, Sequence
-
-
-class StepLaw(Protocol):
-    """How long a step takes, in seconds. Context tokens are sums over the sequences."""
-
-    def step_s(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> float: ...
 
 
 class QueueFull(ModelServeError):

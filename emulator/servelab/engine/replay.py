@@ -11,6 +11,7 @@ from typing import Annotated
 
 import pydantic
 
+from servelab.engine import laws
 from servelab.engine.core import EngineCore
 from servelab.engine.schedule import CoreConfig
 from servelab.engine.sequences import CoreRequest, FinishReason
@@ -135,21 +136,6 @@ class SegmentTokens:
         return ids + [_ANSWER_ID] * (count - len(ids))
 
 
-@dataclass(frozen=True, slots=True)
-class SteadyLaw:
-    """All steps take as long, so that step n starts at n."""
-
-    def step_s(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> float:
-        return _STEP_S
-
-
 def compare(cases: Seq[Case]) -> Verdict:
     """Replay all cases. Raises InputError for requests that no scheduler takes."""
     steps = equal = 0
@@ -173,7 +159,9 @@ def compare(cases: Seq[Case]) -> Verdict:
 
 def replay(case: Case) -> list[Step]:
     """What our core does at each recorded step."""
-    core = EngineCore(case.config.core_config(), SteadyLaw(), random.Random(0), jumps=False)
+    core = EngineCore(
+        case.config.core_config(), laws.SteadyLaw(_STEP_S), random.Random(0), jumps=False
+    )
     arrivals = sorted(case.requests, key=lambda arrival: arrival.step)
     aborts = sorted(case.aborts, key=lambda abort: abort.step)
     steps: list[Step] = []

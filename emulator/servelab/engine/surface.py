@@ -21,6 +21,7 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.api.spec import EngineType
 from modelserve.engines import profiles
 from modelserve.errors import InputError
+from servelab.engine import laws
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.schedule import CoreConfig
 from servelab.engine.server import EngineServer
@@ -29,6 +30,7 @@ from servelab.engine.server import EngineServer
 MODEL = "llama-8b"
 MAX_SEQUENCES = 8
 MAX_MODEL_TOKENS = 2048
+# The recorded engine's model did nothing: each step is as short as the next.
 STEP_S = 0.001
 
 ANSWER_REAL_S = 60.0
@@ -88,24 +90,12 @@ def _check(row: object, where: str) -> None:
             raise InputError(f"{where}: {field} is missing, or no {kind.__name__}")
 
 
-class _Step:
-    """The recorded engine's model did nothing: each step is as short as the next."""
-
-    def step_s(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> float:
-        return STEP_S
-
-
 async def check(rows: Sequence[Mapping[str, Any]]) -> Report:
     """Put all requests to a fresh engine, one after the other."""
     config = CoreConfig(MAX_SEQUENCES, MAX_MODEL_TOKENS, MAX_MODEL_TOKENS, kv_blocks=4096)
-    spec = EngineSpec(MODEL, MODEL, config, _Step(), 0.9, 1, profiles.of(EngineType.VLLM))
+    spec = EngineSpec(
+        MODEL, MODEL, config, laws.SteadyLaw(STEP_S), 0.9, 1, profiles.of(EngineType.VLLM)
+    )
     server = EngineServer(spec, SystemClock(), ends_by_itself=False)
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))

@@ -6,21 +6,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from servelab.engine.core import EngineCore
 from servelab.engine.exporter import CacheConfig, Exporter
+from servelab.engine.laws import SteadyLaw
 from servelab.engine.schedule import CoreConfig
 from servelab.engine.sequences import CoreRequest
 from servelab.engine.series import one_two_five
-
-
-class TenMilliseconds:
-    def step_s(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> float:
-        return 0.01
 
 
 class Ones:
@@ -30,7 +19,7 @@ class Ones:
 
 def engine(max_sequences: int = 2, *, prefix_caching: bool = False) -> tuple[EngineCore, Exporter]:
     config = CoreConfig(max_sequences, 512, 8192, kv_blocks=1000, prefix_caching=prefix_caching)
-    core = EngineCore(config, TenMilliseconds(), random.Random(0))
+    core = EngineCore(config, SteadyLaw(0.01), random.Random(0))
     return core, Exporter(core, "llama-8b", CacheConfig(16, 1000, 0.9), 1.7e9)
 
 

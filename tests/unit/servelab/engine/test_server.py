@@ -17,28 +17,12 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.api.spec import EngineType
 from modelserve.engines import profiles
 from servelab.engine.assembly import EngineSpec
+from servelab.engine.laws import SteadyLaw
 from servelab.engine.schedule import CoreConfig
 from servelab.engine.server import EngineServer
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 FOREVER: dict[str, Any] = CHAT | {"ignore_eos": True, "max_tokens": 8000, "stream": True}
-
-
-class StepTime:
-    """Every step takes the same time, in seconds."""
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-
-    def step_s(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> float:
-        return self.seconds
 
 
 class Running:
@@ -83,7 +67,7 @@ async def running(
     config = CoreConfig(
         *(slots, 512, 8192, 4096), queue_limit=queue_limit, prefix_caching=prefix_caching
     )
-    spec = EngineSpec("m", "org/model", config, StepTime(step_s), 0.9, 1, profiles.of(engine))
+    spec = EngineSpec("m", "org/model", config, SteadyLaw(step_s), 0.9, 1, profiles.of(engine))
     lines: list[str] = []
     server = EngineServer(spec, SystemClock(), lines.append)
     sock = socket.socket()

@@ -1,0 +1,35 @@
+"""What the core asks of a step law, and the simplest one."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class StepLaw(Protocol):
+    """How long a step takes, in seconds. Context tokens are sums over the sequences."""
+
+    def step_s(
+        self,
+        decode_sequences: int,
+        context_tokens: int,
+        prefill_tokens: int = 0,
+        prefill_context_tokens: int = 0,
+        prefill_sequences: int = 1,
+    ) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SteadyLaw:
+    """All steps take as long, in seconds: what is recorded or tested then shows step by step."""
+
+    seconds: float
+
+    def step_s(
+        self,
+        decode_sequences: int,
+        context_tokens: int,
+        prefill_tokens: int = 0,
+        prefill_context_tokens: int = 0,
+        prefill_sequences: int = 1,
+    ) -> float:
+        """The same whatever it computes."""
+        return self.seconds
