@@ -15,9 +15,10 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.catalog import gpus
 from modelserve.cli import options
 from modelserve.engines import launch
-from servelab.engine import assembly, logs
+from servelab.engine import assembly
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.server import EngineServer
+from servelab.engine.surfaces.vllm import logs
 
 LOGGER = logging.getLogger("servelab.engine")
 EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --port 8000"

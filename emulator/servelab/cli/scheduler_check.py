@@ -8,7 +8,7 @@ import click
 import pydantic
 
 from modelserve.errors import InputError
-from servelab.engine import replay
+from servelab.engine.checks import scheduling
 
 
 @click.command("scheduler-check")
@@ -20,8 +20,8 @@ def scheduler_check(file: Path, as_json: bool) -> None:
     Exits with 1 if a step differs, 2 if FILE is no recording.
     """
     try:
-        cases = replay.RECORDING.validate_json(file.read_bytes())
-        verdict = replay.compare(cases)
+        cases = scheduling.RECORDING.validate_json(file.read_bytes())
+        verdict = scheduling.compare(cases)
     except pydantic.ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
@@ -36,7 +36,7 @@ def scheduler_check(file: Path, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def as_text(verdict: replay.Verdict) -> str:
+def as_text(verdict: scheduling.Verdict) -> str:
     """The verdict in words, a line for each case that differs."""
     lines = [f"{verdict.equal} of {verdict.steps} steps in {verdict.cases} cases are equal"]
     for each in verdict.first_differences:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from modelserve import errors
-from servelab.engine import surface
+from servelab.engine.checks import surface
 
 SHOWN_DIFFERENCES = 20
 

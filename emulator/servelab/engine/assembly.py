@@ -8,8 +8,8 @@ from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
 from modelserve.engines import kv, launch, profiles, steplaw, types, vllm
 from modelserve.errors import InputError
-from servelab.engine.core import StepLaw
-from servelab.engine.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine.core.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine.core.stepping import StepLaw
 
 # Spread of a step's duration around the law; a choice: steps of real engines vary by some per cent.
 STEP_JITTER = 0.02

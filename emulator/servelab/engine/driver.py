@@ -6,8 +6,8 @@ from typing import Protocol
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
-from servelab.engine.core import EngineCore
-from servelab.engine.sequences import CoreRequest, Finish, Output
+from servelab.engine.core.sequences import CoreRequest, Finish, Output
+from servelab.engine.core.stepping import EngineCore
 
 
 class Reply(Protocol):

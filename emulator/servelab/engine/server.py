@@ -12,7 +12,13 @@ from aiohttp import HttpVersion11, web
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
-from servelab.engine import (
+from servelab.engine.assembly import EngineSpec
+from servelab.engine.core.sequences import CoreRequest
+from servelab.engine.core.stepping import EngineCore, QueueFull
+from servelab.engine.driver import Driver
+from servelab.engine.metrics import standins
+from servelab.engine.metrics.vllm import CONTENT_TYPE, CacheConfig, Exporter
+from servelab.engine.surfaces.vllm import (
     anthropic,
     chunks,
     lengths,
@@ -21,17 +27,11 @@ from servelab.engine import (
     refusals,
     responses,
     routes,
-    standins,
 )
-from servelab.engine.assembly import EngineSpec
-from servelab.engine.core import EngineCore, QueueFull
-from servelab.engine.driver import Driver
-from servelab.engine.exporter import CONTENT_TYPE, CacheConfig, Exporter
-from servelab.engine.protocol import Call, Served
-from servelab.engine.replies import Choice, Reply, StreamReply
-from servelab.engine.sequences import CoreRequest
-from servelab.engine.transcript import Transcript
-from servelab.engine.vocabulary import Answer
+from servelab.engine.surfaces.vllm.protocol import Call, Served
+from servelab.engine.surfaces.vllm.replies import Choice, Reply, StreamReply
+from servelab.engine.text.transcript import Transcript
+from servelab.engine.text.vocabulary import Answer
 
 MAX_BODY_BYTES = 256 * 1024 * 1024
 BACKLOG = 2048

@@ -20,9 +20,10 @@ from typing import Any
 
 from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
-from servelab.engine import assembly, logs
+from servelab.engine import assembly
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.server import EngineServer
+from servelab.engine.surfaces.vllm import logs
 
 LOGGER = logging.getLogger(__name__)
 LINE_LIMIT_BYTES = 16 * 1024 * 1024

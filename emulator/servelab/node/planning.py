@@ -14,7 +14,8 @@ from modelserve.catalog import gpus
 from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart
 from modelserve.engines import launch as launches
-from servelab.engine import assembly, logs
+from servelab.engine import assembly
+from servelab.engine.surfaces.vllm import logs
 from servelab.node import images, podspec, starting
 from servelab.timing import jitter, transfers
 

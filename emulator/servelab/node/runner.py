@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from modelserve import errors, ports
 from modelserve.api import conditions, timestamps
-from servelab.engine import logs
+from servelab.engine.surfaces.vllm import logs
 from servelab.node import (
     actions,
     journal,

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from servelab.engine import vocabulary
+from servelab.engine.text import vocabulary
 from servelab.workload import arrivals
 
 TEMPLATE_TOKENS = (

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from servelab.engine.core import EngineCore
-from servelab.engine.sequences import CoreRequest, Finish, Output
+from servelab.engine.core.sequences import CoreRequest, Finish, Output
+from servelab.engine.core.stepping import EngineCore
 
 Lengths = Sequence[tuple[int, int]]
 

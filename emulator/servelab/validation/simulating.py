@@ -10,8 +10,8 @@ from modelserve.catalog import constants, gpus, models
 from modelserve.engines import kv, profiles, steplaw
 from modelserve.engines.types import EngineType, Quantization
 from modelserve.errors import InputError, ModelServeError
-from servelab.engine.core import EngineCore
-from servelab.engine.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine.core.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine.core.stepping import EngineCore
 from servelab.validation import conditions, loads
 from servelab.validation.points import Point
 

@@ -8,7 +8,7 @@ from click import testing
 
 from servelab import cli
 
-RECORDING = Path(__file__).parents[1] / "engine" / "recordings" / "vllm-0.33.0-scheduler.json"
+RECORDING = Path(__file__).parents[1] / "engine" / "checks" / "recordings" / "vllm-0.33.0-scheduler.json"
 
 
 def check(*arguments: str) -> testing.Result:

@@ -17,8 +17,8 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.api.spec import EngineType
 from modelserve.engines import profiles
 from servelab.engine.assembly import EngineSpec
-from servelab.engine.laws import SteadyLaw
-from servelab.engine.schedule import CoreConfig
+from servelab.engine.core.laws import SteadyLaw
+from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.server import EngineServer
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servelab.engine import protocol
+from servelab.engine.surfaces.vllm import protocol
 from servelab.trial import payload
 from servelab.workload import arrivals
 

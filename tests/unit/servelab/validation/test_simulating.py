@@ -7,8 +7,8 @@ import pytest
 
 from modelserve.catalog import gpus, models
 from modelserve.engines import steplaw
-from servelab.engine.core import EngineCore
-from servelab.engine.schedule import CoreConfig
+from servelab.engine.core.schedule import CoreConfig
+from servelab.engine.core.stepping import EngineCore
 from servelab.validation import loads, points, scoring, simulating
 
 ROW: dict[str, Any] = {

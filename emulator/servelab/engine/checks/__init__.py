@@ -1,0 +1,1 @@
+"""Replays of what real systems did, through our own."""

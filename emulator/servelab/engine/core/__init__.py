@@ -1,0 +1,1 @@
+"""The pure core: requests in, tokens with their times out."""

@@ -1,0 +1,83 @@
+"""A request and its way back: all that an engine's surface knows of HTTP."""
+
+import urllib.parse
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that came whole. ``target`` is as it came; ``path`` is decoded, without query."""
+
+    method: str
+    target: str
+    path: str
+    headers: Mapping[str, str]  # names in lower case
+    body: bytes = b""
+    client: str = "-"  # host:port
+    parameters: Mapping[str, str] = field(default_factory=dict)  # from the route's {name} parts
+
+    @property
+    def query(self) -> Mapping[str, str]:
+        """The query's parameters; of a repeated one the last."""
+        return dict(urllib.parse.parse_qsl(self.target.partition("?")[2], keep_blank_values=True))
+
+    @property
+    def content_type(self) -> str:
+        """The header as it came; empty if it did not."""
+        return self.headers.get("content-type", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer that is sent whole. ``content_type`` None sends no such header."""
+
+    status: int = 200
+    body: bytes = b""
+    content_type: str | None = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+class Exchange(Protocol):
+    """One request's way back: ``respond`` once, or ``begin``, ``write`` … and ``end``.
+
+    All calls return at once. After the client has gone they do nothing.
+    """
+
+    @property
+    def request(self) -> Request: ...
+
+    def respond(self, response: Response) -> None:
+        """Send a whole answer."""
+
+    def begin(self, response: Response) -> None:
+        """Send the head of a streamed answer; the response's body is its first part."""
+
+    def write(self, data: bytes) -> None:
+        """Send a part of a streamed answer."""
+
+    def end(self) -> None:
+        """The streamed answer is complete."""
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """Call back if the client goes before the answer is complete."""
+
+
+Handler = Callable[[Exchange], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A method and a path with ``{name}`` parts; ``while_loading`` answers before readiness.
+
+    A surface that listens while it loads answers routes without ``while_loading`` as unready.
+    """
+
+    method: str
+    path: str
+    handler: Handler
+    while_loading: Handler | None = None

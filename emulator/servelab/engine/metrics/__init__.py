@@ -1,0 +1,1 @@
+"""What an engine exports: one module per engine's names."""

@@ -1,0 +1,298 @@
+"""An engine's /metrics with vLLM 0.33's names, labels, buckets; durations in emulated seconds."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from servelab.engine.core.sequences import Finish, FinishReason, Output
+from servelab.engine.core.stepping import EngineCore
+from servelab.engine.metrics.series import Family, Histogram, one_two_five
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Buckets and label values: exposition of vLLM 0.33.0's own logger.
+TTFT_BOUNDS = (
+    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0),
+    *(2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
+)
+TOKEN_TIME_BOUNDS = (
+    *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0),
+    *(2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
+)
+REQUEST_TIME_BOUNDS = (
+    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0),
+    *(60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
+)
+ITERATION_BOUNDS = (1.0, *(float(2**power) for power in range(3, 15)))
+REASONS = ("stop", "length", "abort", "error", "repetition")
+PROMPT_SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
+CACHE_TIERS = ("device", "host", "p2p", "disk", "external_unspecified")
+SLEEP_STATES = ("awake", "weights_offloaded", "discard_all")
+REJECTIONS = ("max_num_queued_reqs", "max_num_queued_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class CacheConfig:
+    """What ``vllm:cache_config_info`` tells."""
+
+    block_size: int
+    gpu_blocks: int
+    gpu_memory_utilization: float
+    prefix_caching: bool = False
+
+    def labels(self) -> dict[str, str]:
+        """All labels of the series but ``engine``."""
+        unset = (
+            *("cache_hit_alignment_tokens", "effective_attention_block_size", "hash_block_size"),
+            *("kv_cache_layout", "kv_cache_max_concurrency", "kv_cache_memory_bytes"),
+            *("kv_cache_size_tokens", "kv_offloading_size", "mamba_block_size"),
+            *("mamba_page_size_padded", "mamba_ssm_cache_dtype", "num_cpu_blocks"),
+            *("num_gpu_blocks_override", "prefix_match_unit", "simple_cpu_offload_num_blocks"),
+            *("skip_page_size_padded", "sliding_window"),
+        )
+        off = (
+            *("enable_mamba_shared_prefix_checkpoint", "is_attention_free"),
+            *("kv_sharing_fast_prefill", "use_kda_recoverssm", "use_replayssm"),
+        )
+        return {
+            **dict.fromkeys(unset, "None"),
+            **dict.fromkeys(off, "False"),
+            "_block_size_resolved": "True",
+            "block_size": str(self.block_size),
+            "cache_dtype": "auto",
+            "enable_prefix_caching": str(self.prefix_caching),
+            "gpu_memory_utilization": str(self.gpu_memory_utilization),
+            "kv_cache_dtype_skip_layers": "[]",
+            "kv_offloading_backend": "native",
+            "mamba_cache_dtype": "auto",
+            "mamba_cache_mode": "none",
+            "mamba_ssm_cache_dtype": "auto",
+            "num_gpu_blocks": str(self.gpu_blocks),
+            "prefix_cache_retention_interval": "0",
+            "prefix_caching_hash_algo": "sha256",
+            "replayssm_buffer_len": "16",
+            "swa_bounded_replay": "True",
+            "user_specified_block_size": "True",
+        }
+
+
+class Exporter:
+    """The metrics of one engine: fed with the core's outputs, read at each scrape."""
+
+    def __init__(
+        self, core: EngineCore, model_name: str, cache: CacheConfig, created_unix_s: float
+    ) -> None:
+        self._core = core
+        self._model_name = model_name
+        self._created_unix_s = created_unix_s
+        self._families: list[Family | Histogram] = []
+        self._last_token_s: dict[str, float] = {}
+        self._build_load(cache)
+        self._build_counts()
+        self._build_times()
+
+    def observe(self, outputs: Sequence[Output]) -> None:
+        """Count what the core brought."""
+        for output in outputs:
+            self._observe_tokens(output)
+            if output.prefill_tokens or output.ids:
+                self._observe_iterations(output)
+            self._preemptions.add(len(output.preempted))
+            for finish in output.finished:
+                self._observe_finish(finish)
+
+    def count_request(self, n: int, max_tokens: int | None) -> None:
+        """Count the parameters of a request that was taken."""
+        self._params_n.observe(n)
+        if max_tokens is not None:
+            self._params_max_tokens.observe(max_tokens)
+
+    def count_rejection(self) -> None:
+        """Count a request refused because too many wait."""
+        self._rejections.add(1)
+
+    def render(self) -> str:
+        """The exposition in the text format."""
+        core = self._core
+        self._running.set(core.running)
+        self._waiting.set(core.waiting)
+        self._waiting_by_reason.set(core.waiting)
+        self._kv_usage.set(core.kv_usage)
+        queries, hits = core.prefix_tokens
+        self._prefix_queries.set(queries)
+        self._prefix_hits.set(hits)
+        self._cached_by_tier.set(hits, CACHE_TIERS.index("device"))
+        return "".join(family.render() for family in self._families)
+
+    @property
+    def totals(self) -> tuple[float, float]:
+        """Prompt and generated tokens so far."""
+        return self._prompt_tokens.values[0], self._generation_tokens.values[0]
+
+    def _observe_tokens(self, output: Output) -> None:
+        ids, times_s = output.ids, output.times_s
+        if not ids:
+            return
+        first_s, end_s = times_s[0], times_s[-1]
+        last_token_s = self._last_token_s
+        gaps: dict[float, int] = {}
+        for request_id in ids:
+            before_s = last_token_s.get(request_id)
+            if before_s is not None:
+                gap_s = first_s - before_s
+                gaps[gap_s] = gaps.get(gap_s, 0) + 1
+            last_token_s[request_id] = end_s
+        for gap_s, count in gaps.items():
+            self._itl.observe(gap_s, count)
+        for before_s, at_s in itertools.pairwise(times_s):
+            self._itl.observe(at_s - before_s, len(ids))
+        self._generation_tokens.add(len(ids) * len(times_s))
+        for first in output.firsts:
+            self._ttft.observe(first.at_s - first.arrived_s)
+            self._prompt_tokens.add(first.prompt_tokens)
+            self._prompt_by_source.add(first.prompt_tokens - first.cached_tokens)
+            self._prompt_by_source.add(first.cached_tokens, PROMPT_SOURCES.index("local_cache_hit"))
+            self._cached_prompt.add(first.cached_tokens)
+
+    def _observe_iterations(self, output: Output) -> None:
+        steps = len(output.times_s)
+        prompt = sum(first.prompt_tokens - first.cached_tokens for first in output.firsts)
+        self._iteration_tokens.observe(prompt + len(output.ids), 1)
+        if steps > 1:
+            self._iteration_tokens.observe(len(output.ids), steps - 1)
+
+    def _observe_finish(self, finish: Finish) -> None:
+        self._last_token_s.pop(finish.id, None)
+        self._success.add(1, REASONS.index(finish.reason))
+        if finish.reason == FinishReason.ABORT:
+            return
+        scheduled_s, first_s, last_s = finish.scheduled_s, finish.first_token_s, finish.last_token_s
+        assert scheduled_s is not None
+        assert first_s is not None
+        assert last_s is not None
+        self._e2e.observe(finish.at_s - finish.arrived_s)
+        self._queue_time.observe(scheduled_s - finish.arrived_s)
+        self._prefill_time.observe(first_s - scheduled_s)
+        self._decode_time.observe(last_s - first_s)
+        self._inference_time.observe(last_s - scheduled_s)
+        if finish.output_tokens > 1:
+            self._tpot.observe((last_s - first_s) / (finish.output_tokens - 1))
+        self._request_prompt.observe(finish.prompt_tokens)
+        self._request_prefill_computed.observe(finish.prompt_tokens - finish.cached_tokens)
+        self._request_generation.observe(finish.output_tokens)
+        self._request_max_generation.observe(finish.output_tokens)
+        self._request_preemptions.observe(finish.preemptions)
+
+    def _family(
+        self, kind: str, name: str, text: str, label: str = "", values: Sequence[str] = ("",)
+    ) -> Family:
+        labels = {"engine": "0", "model_name": self._model_name}
+        series = [labels | ({label: value} if label else {}) for value in values]
+        family = Family(kind, f"vllm:{name}", text, series, self._created_unix_s)
+        self._families.append(family)
+        return family
+
+    def _histogram(self, name: str, text: str, bounds: Sequence[float]) -> Histogram:
+        labels = {"engine": "0", "model_name": self._model_name}
+        histogram = Histogram(f"vllm:{name}", text, labels, bounds, self._created_unix_s)
+        self._families.append(histogram)
+        return histogram
+
+    def _build_load(self, cache: CacheConfig) -> None:
+        gauge = "gauge"
+        self._running = self._family(gauge, "num_requests_running", "Requests in the batch.")
+        self._waiting = self._family(gauge, "num_requests_waiting", "Requests in the queue.")
+        self._waiting_by_reason = self._family(
+            *(gauge, "num_requests_waiting_by_reason", "Requests in the queue, by reason."),
+            *("reason", ("capacity", "deferred")),
+        )
+        sleep = self._family(
+            *(gauge, "engine_sleep_state", "1 in the state the engine is in."),
+            *("sleep_state", SLEEP_STATES),
+        )
+        sleep.set(1.0)
+        self._kv_usage = self._family(gauge, "kv_cache_usage_perc", "KV blocks in use, 0 to 1.")
+        info = Family(
+            *(gauge, "vllm:cache_config_info", "The KV cache's configuration."),
+            *([cache.labels() | {"engine": "0"}], self._created_unix_s),
+        )
+        info.set(1.0)
+        self._families.append(info)
+
+    def _build_counts(self) -> None:
+        counter = "counter"
+        for name, text in (
+            ("estimated_flops_per_gpu", "Floating-point operations; not estimated here."),
+            ("estimated_read_bytes_per_gpu", "Bytes read from memory; not estimated here."),
+            ("estimated_write_bytes_per_gpu", "Bytes written to memory; not estimated here."),
+        ):
+            self._family(counter, name, text)
+        self._prefix_queries = self._family(
+            counter, "prefix_cache_queries", "Tokens looked up in the prefix cache."
+        )
+        self._prefix_hits = self._family(
+            counter, "prefix_cache_hits", "Tokens found in the prefix cache."
+        )
+        for name, text in (
+            ("external_prefix_cache_queries", "Tokens looked up in external prefix caches."),
+            ("external_prefix_cache_hits", "Tokens found in external prefix caches."),
+            ("mm_cache_queries", "Items looked up in the multi-modal cache."),
+            ("mm_cache_hits", "Items found in the multi-modal cache."),
+        ):
+            self._family(counter, name, text)
+        self._cached_prompt = self._family(
+            counter, "prompt_tokens_cached", "Prompt tokens from caches."
+        )
+        self._cached_by_tier = self._family(
+            *(counter, "prompt_tokens_cached_by_source", "Prompt tokens from caches, by tier."),
+            *("source", CACHE_TIERS),
+        )
+        self._preemptions = self._family(counter, "num_preemptions", "Requests preempted.")
+        self._prompt_tokens = self._family(counter, "prompt_tokens", "Prompt tokens computed.")
+        self._prompt_by_source = self._family(
+            *(counter, "prompt_tokens_by_source", "Prompt tokens, by source."),
+            *("source", PROMPT_SOURCES),
+        )
+        self._generation_tokens = self._family(counter, "generation_tokens", "Tokens generated.")
+        self._success = self._family(
+            *(counter, "request_success", "Requests that ended, by reason."),
+            *("finished_reason", REASONS),
+        )
+        self._rejections = Family(
+            *(counter, "vllm:admission_rejections", "Requests refused, by the limit reached."),
+            [{"model_name": self._model_name, "reason": reason} for reason in REJECTIONS],
+            self._created_unix_s,
+        )
+        self._families.append(self._rejections)
+
+    def _build_times(self) -> None:
+        make = self._histogram
+        tokens = one_two_five(self._core.config.max_model_tokens)
+        times = REQUEST_TIME_BOUNDS
+        self._request_prompt = make("request_prompt_tokens", "Prompt tokens of a request.", tokens)
+        self._request_generation = make("request_generation_tokens", "Tokens of an answer.", tokens)
+        self._iteration_tokens = make(
+            "iteration_tokens_total", "Tokens of a step.", ITERATION_BOUNDS
+        )
+        self._request_max_generation = make(
+            "request_max_num_generation_tokens", "Longest answer of a request.", tokens
+        )
+        self._params_n = make("request_params_n", "Parameter n.", (1.0, 2.0, 5.0, 10.0, 20.0))
+        self._params_max_tokens = make("request_params_max_tokens", "Parameter max_tokens.", tokens)
+        self._ttft = make("time_to_first_token_seconds", "Arrival to first token.", TTFT_BOUNDS)
+        self._itl = make("inter_token_latency_seconds", "Token to token.", TOKEN_TIME_BOUNDS)
+        self._tpot = make(
+            "request_time_per_output_token_seconds", "Mean of a request.", TOKEN_TIME_BOUNDS
+        )
+        self._e2e = make("e2e_request_latency_seconds", "Arrival to last token.", times)
+        self._queue_time = make("request_queue_time_seconds", "Time in the queue.", times)
+        self._inference_time = make("request_inference_time_seconds", "Time in the batch.", times)
+        self._prefill_time = make("request_prefill_time_seconds", "Time in prefill.", times)
+        self._decode_time = make("request_decode_time_seconds", "Time in decode.", times)
+        self._request_preemptions = make(
+            *("request_num_preemptions", "Preemptions of a request."),
+            (1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 20.0),
+        )
+        self._request_prefill_computed = make(
+            "request_prefill_kv_computed_tokens", "Prompt tokens computed for a request.", tokens
+        )

@@ -1,0 +1,1 @@
+"""The outsides of the engines: paths, bodies, errors, streams."""

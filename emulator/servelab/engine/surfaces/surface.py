@@ -1,0 +1,79 @@
+"""What a surface is to the server, and what the server is to a surface."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from servelab.engine.assembly import EngineSpec
+from servelab.engine.calls import Served
+from servelab.engine.exchange import Exchange, Request, Response, Route
+from servelab.engine.metrics.exporting import Exporter, Load
+from servelab.engine.replying import Reply
+
+
+class State(StrEnum):
+    """Where an engine is in its life."""
+
+    LOADING = "loading"
+    READY = "ready"
+    DRAINING = "draining"
+
+
+class Host(Protocol):
+    """The engine behind a surface."""
+
+    @property
+    def spec(self) -> EngineSpec: ...
+
+    @property
+    def served(self) -> Served: ...
+
+    @property
+    def created_unix_s(self) -> int: ...
+
+    @property
+    def state(self) -> State: ...
+
+    @property
+    def load(self) -> Load: ...
+
+    @property
+    def exporter(self) -> Exporter: ...
+
+    @property
+    def open_requests(self) -> int:
+        """Sequences that wait or run."""
+        ...
+
+    def settle(self) -> None:
+        """Bring the core and the exporter up to now."""
+
+    def generate(self, exchange: Exchange, reply: Reply) -> None:
+        """Put the reply's call into the core; the reply answers the exchange as tokens come.
+
+        Raises QueueFull or another ModelServeError if the core does not take it.
+        """
+
+
+class Surface(Protocol):
+    """The outside of one engine."""
+
+    @property
+    def server(self) -> str | None:
+        """The header Server, if it sends one."""
+        ...
+
+    def routes(self) -> Sequence[Route]:
+        """All paths it knows."""
+
+    def not_found(self, request: Request) -> Response:
+        """The answer to a path it does not know."""
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        """The answer to a path it knows under other methods, in the routes' order."""
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """The answer where a handler raised: a refusal, a full queue, or a fault of our own."""
+
+    def unready(self, request: Request) -> Response:
+        """The answer while it loads, where it listens then."""

@@ -1,0 +1,1 @@
+"""The outside of vLLM 0.33."""

@@ -1,0 +1,65 @@
+"""How long an answer is when the client does not force its length, and where a stop cuts it."""
+
+import math
+import random
+from dataclasses import dataclass
+
+from servelab.engine.core.sequences import FinishReason
+from servelab.engine.surfaces.vllm.protocol import Call
+from servelab.engine.text.vocabulary import Answer
+
+# A chat answer's length is log-normal with the median and spread of the Azure 2023 conversation
+# trace (19 366 answers: median 129, mean 211, standard deviation of the logarithm 0.86).
+MEDIAN_TOKENS = 129
+SIGMA = 0.86
+FEWEST_TOKENS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Tokens of an answer and why it ends.
+
+    ``stop_reason`` is the text or token id that stopped it; ``characters`` are what is kept of the
+    text then.
+    """
+
+    tokens: int
+    reason: FinishReason
+    stop_reason: str | int | None = None
+    characters: int | None = None
+
+
+def natural_tokens(rng: random.Random) -> int:
+    """Tokens after which an answer ends by itself."""
+    return max(FEWEST_TOKENS, round(math.exp(rng.gauss(math.log(MEDIAN_TOKENS), SIGMA))))
+
+
+def ending(call: Call, limit_tokens: int, answer: Answer, rng: random.Random | None) -> Ending:
+    """How this answer ends, where it may have so many tokens; without ``rng``: not by itself."""
+    end = Ending(limit_tokens, FinishReason.LENGTH)
+    if rng is not None:
+        natural = max(natural_tokens(rng), call.min_tokens)
+        if natural < limit_tokens:
+            end = Ending(natural, FinishReason.STOP)
+    if call.stop or call.stop_token_ids:
+        return _stopped(call, answer, end)
+    return end
+
+
+def _stopped(call: Call, answer: Answer, end: Ending) -> Ending:
+    """The first stop after the fewest tokens cuts the answer, as vLLM looks for it."""
+    text = ""
+    for index, piece in enumerate(answer.pieces(0, end.tokens)):
+        before, text = len(text), text + piece.decode("ascii")
+        if index < call.min_tokens:
+            continue
+        token = answer.token(index)
+        if token in call.stop_token_ids:
+            kept = len(text) if call.include_stop else before
+            return Ending(index + 1, FinishReason.STOP, token, kept)
+        for stop in call.stop:
+            found = text.find(stop, max(0, before + 1 - len(stop)))
+            if found >= 0:
+                kept = found + len(stop) if call.include_stop else found
+                return Ending(index + 1, FinishReason.STOP, stop, kept)
+    return end

@@ -1,0 +1,133 @@
+"""The messages a chat request may hold, by role.
+
+The class names are those of OpenAI's client, because an error's path names the class.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Required
+
+from typing_extensions import TypedDict
+
+from servelab.engine.surfaces.vllm import refusals
+
+
+class TextPart(TypedDict, total=False):
+    text: Required[str]
+    type: Required[Literal["text"]]
+
+
+class RefusalPart(TypedDict, total=False):
+    refusal: Required[str]
+    type: Required[Literal["refusal"]]
+
+
+class ImagePart(TypedDict, total=False):
+    image_url: Required[dict[str, Any] | str]
+    type: Literal["image_url"]
+
+
+class AudioPart(TypedDict, total=False):
+    input_audio: Required[dict[str, Any]]
+    type: Required[Literal["input_audio"]]
+
+
+class VideoPart(TypedDict, total=False):
+    video_url: Required[dict[str, Any] | str]
+    type: Literal["video_url"]
+
+
+class FilePart(TypedDict, total=False):
+    file: Required[dict[str, Any]]
+    type: Required[Literal["file"]]
+
+
+Part = TextPart | ImagePart | AudioPart | FilePart | VideoPart | RefusalPart
+
+
+class Function(TypedDict, total=False):
+    name: Required[str]
+    arguments: Required[str]
+
+
+class ToolCall(TypedDict, total=False):
+    id: Required[str]
+    function: Required[Function]
+    type: Required[Literal["function"]]
+
+
+class ChatCompletionDeveloperMessageParam(TypedDict, total=False):
+    content: Required[str | Iterable[TextPart]]
+    role: Required[Literal["developer"]]
+    name: str
+
+
+class ChatCompletionSystemMessageParam(TypedDict, total=False):
+    content: Required[str | Iterable[TextPart]]
+    role: Required[Literal["system"]]
+    name: str
+
+
+class ChatCompletionUserMessageParam(TypedDict, total=False):
+    content: Required[str | Iterable[Part]]
+    role: Required[Literal["user"]]
+    name: str
+
+
+class ChatCompletionAssistantMessageParam(TypedDict, total=False):
+    role: Required[Literal["assistant"]]
+    audio: dict[str, Any] | None
+    content: str | Iterable[TextPart | RefusalPart] | None
+    function_call: Function | None
+    name: str
+    refusal: str | None
+    tool_calls: Iterable[ToolCall]
+
+
+class ChatCompletionToolMessageParam(TypedDict, total=False):
+    content: Required[str | Iterable[TextPart]]
+    role: Required[Literal["tool"]]
+    tool_call_id: Required[str]
+
+
+class ChatCompletionFunctionMessageParam(TypedDict, total=False):
+    content: Required[str | None]
+    name: Required[str]
+    role: Required[Literal["function"]]
+
+
+class CustomChatCompletionMessageParam(TypedDict, total=False):
+    role: Required[str]
+    content: str | list[Part | str]
+    name: str
+    tool_call_id: str | None
+    tool_calls: list[ToolCall] | None
+
+
+Message = (
+    ChatCompletionDeveloperMessageParam
+    | ChatCompletionSystemMessageParam
+    | ChatCompletionUserMessageParam
+    | ChatCompletionAssistantMessageParam
+    | ChatCompletionToolMessageParam
+    | ChatCompletionFunctionMessageParam
+    | CustomChatCompletionMessageParam
+)
+
+
+def text(message: Mapping[str, Any]) -> str:
+    """The text of a message as it came. Raises Refusal for a part that is no text."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    return "\n".join(_part(part) for part in content)
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    kind = part.get("type", "text") if isinstance(part, Mapping) else part
+    if isinstance(part, Mapping) and kind in ("text", "input_text", "output_text", "refusal"):
+        said = part.get("refusal" if kind == "refusal" else "text")
+        if isinstance(said, str):
+            return said
+    raise refusals.Refusal(f"This model takes text parts only, not {kind!r}.")

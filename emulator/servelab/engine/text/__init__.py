@@ -1,0 +1,1 @@
+"""Text and tokens of prompts and answers."""
