@@ -6,7 +6,7 @@ from typing import Protocol
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
-from servelab.engine.core.sequences import CoreRequest, Finish, Output
+from servelab.engine.core.sequences import CoreRequest, Finish, FirstToken, Output
 from servelab.engine.core.stepping import EngineCore
 
 
@@ -23,6 +23,8 @@ class Sink(Protocol):
 
     @property
     def reply(self) -> Reply: ...
+
+    def first(self, first: FirstToken) -> None: ...
 
     def tokens(self, count: int) -> None: ...
 
@@ -126,6 +128,10 @@ class Driver:
         touched: dict[int, Reply] = {}
         sinks = self._sinks
         for output in outputs:
+            for first in output.firsts:
+                sink = sinks.get(first.id)
+                if sink is not None:
+                    sink.first(first)
             count = len(output.times_s)
             for request_id in output.ids:
                 sink = sinks.get(request_id)

@@ -1,5 +1,7 @@
 """A request and its way back: all that an engine's surface knows of HTTP."""
 
+import functools
+import re
 import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -81,3 +83,13 @@ class Route:
     path: str
     handler: Handler
     while_loading: Handler | None = None
+
+
+@functools.cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))
+
+
+def fits(path: str, asked: str) -> bool:
+    """Whether a path that was asked for is one of a route's, which may have ``{name}`` parts."""
+    return _pattern(path).fullmatch(asked) is not None

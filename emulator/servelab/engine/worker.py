@@ -23,7 +23,6 @@ from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine import assembly
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.server import EngineServer
-from servelab.engine.surfaces.vllm import logs
 
 LOGGER = logging.getLogger(__name__)
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
@@ -110,8 +109,6 @@ class Worker:
             await self._kill(command)
             return True
         finished = await engine.server.drain(command["grace_real_s"])
-        for line in logs.stop_lines():
-            self._log(command["uid"], line)
         if self._engines.get(command["uid"]) is engine:
             del self._engines[command["uid"]]
         return finished

@@ -15,7 +15,7 @@ from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
-from servelab.engine.surfaces.vllm import logs
+from servelab.engine.surfaces import registry
 from servelab.node import images, podspec, starting
 from servelab.timing import jitter, transfers
 
@@ -24,6 +24,8 @@ from servelab.timing import jitter, transfers
 UNKNOWN_IMAGE_BYTES = 200_000_000
 # An engine that cannot start as written gets this far, in emulated seconds: its imports.
 REFUSAL_S = 9.0
+# What argparse exits with.
+USAGE_EXIT_CODE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,15 @@ class NodeFacts:
 class PodPlan:
     """Pulls by container, and the start of the engine, if the pod has one.
 
-    ``refusal`` is what the engine's log says if it cannot start as written.
+    ``refusal`` is what the engine's log says if it cannot start as written; it then ends with
+    ``exit_code``.
     """
 
     works: Mapping[str, transfers.Work]
     engine: starting.EngineStart | None = None
     container: podspec.Container | None = None
     refusal: str = ""
+    exit_code: int = 1
 
 
 def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPlan:
@@ -55,8 +59,10 @@ def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPla
             continue
         try:
             launch = launches.parse(spec.raw, pod.annotations, facts.gpu)
+        except errors.UsageError as error:
+            return PodPlan(works, _refused(spec), spec, error.told(), exit_code=USAGE_EXIT_CODE)
         except errors.InputError as error:
-            return PodPlan(works, _refused(spec), spec, str(error))
+            return PodPlan(works, _refused(spec), spec, f"ERROR {error}")
         if launch is not None:
             refusal = _misfit(launch, facts.gpu)
             cache = coldstart.CacheState(image_present=store.present(spec.image))
@@ -71,7 +77,7 @@ def _misfit(launch: launches.Launch, gpu: gpus.Gpu) -> str:
     try:
         assembly.from_launch(launch, gpu, seed=0)
     except errors.InputError as error:
-        return str(error)
+        return f"ERROR {error}"
     return ""
 
 
@@ -88,7 +94,7 @@ def _engine(
     planned: coldstart.Plan,
     gpu: gpus.Gpu,
 ) -> starting.EngineStart:
-    said = logs.start_lines(launch, planned, gpu)
+    said = registry.of(launch.engine).log.start_lines(launch, planned, gpu)
     load_s, size = planned.weights.duration_s, planned.weights.n_bytes
     parts = ((wire.Phase.WEIGHT_LOAD, load_s, size), (wire.Phase.WARM_UP, planned.warm_up_s, 0))
     steps = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from modelserve import errors, ports
 from modelserve.api import conditions, timestamps
-from servelab.engine.surfaces.vllm import logs
+from servelab.engine import stamps
 from servelab.node import (
     actions,
     journal,
@@ -152,7 +152,7 @@ class PodRunner:
             case actions.Emit(kind, reason, message, field_path):
                 self.node.sink.emit(self._subject(), kind, reason, message, field_path=field_path)
             case actions.Log(container, at, line):
-                self._journal(container).append(at, logs.stamped(line, at))
+                self._journal(container).append(at, stamps.stamped(line, at))
             case actions.NewLog(container):
                 self._journal(container).rotate()
             case actions.Command():
@@ -203,7 +203,7 @@ class PodRunner:
                 _seed(self.pod.uid),
             )
         except errors.InputError as error:
-            self._refusal = str(error)
+            self._refusal = f"ERROR {error}"
             return ""
 
     async def _drain(self, grace_real_s: float) -> None:
@@ -214,8 +214,9 @@ class PodRunner:
     def _failed(self, error: errors.ModelServeError) -> None:
         """The engine could not start: it says why, and exits as the real one would."""
         log.warning("engine of pod %s/%s: %s", self.pod.namespace, self.pod.name, error)
-        self.logged(f"ERROR {error}")
-        self.life.exited(1, self._services.unix_s())
+        for line in (self._refusal or f"ERROR {error}").splitlines():
+            self.logged(line)
+        self.life.exited(self._plan.exit_code, self._services.unix_s())
 
     def _reassert(self, pod: podspec.Pod) -> None:
         """After a lapse the node controller set the pod unready: a kubelet takes that back."""

@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.sequences import Finish, FinishReason, Output
-from servelab.engine.core.stepping import EngineCore
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.metrics.series import Family, Histogram, one_two_five
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -76,13 +77,31 @@ class CacheConfig:
         }
 
 
+def exporter(spec: EngineSpec, load: Load, created_unix_s: float) -> "Exporter":
+    """The exporter of an engine."""
+    cache = CacheConfig(
+        *(spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization),
+        prefix_caching=spec.config.prefix_caching,
+    )
+    limit = spec.config.max_model_tokens
+    return Exporter(load, spec.served_name, cache, limit, created_unix_s)
+
+
 class Exporter:
     """The metrics of one engine: fed with the core's outputs, read at each scrape."""
 
+    content_type = CONTENT_TYPE
+
     def __init__(
-        self, core: EngineCore, model_name: str, cache: CacheConfig, created_unix_s: float
+        self,
+        load: Load,
+        model_name: str,
+        cache: CacheConfig,
+        max_model_tokens: int,
+        created_unix_s: float,
     ) -> None:
-        self._core = core
+        self._load = load
+        self._max_model_tokens = max_model_tokens
         self._model_name = model_name
         self._created_unix_s = created_unix_s
         self._families: list[Family | Histogram] = []
@@ -111,14 +130,17 @@ class Exporter:
         """Count a request refused because too many wait."""
         self._rejections.add(1)
 
+    def count_answer(self, status: int) -> None:
+        """vLLM's own metrics tell nothing of HTTP."""
+
     def render(self) -> str:
         """The exposition in the text format."""
-        core = self._core
-        self._running.set(core.running)
-        self._waiting.set(core.waiting)
-        self._waiting_by_reason.set(core.waiting)
-        self._kv_usage.set(core.kv_usage)
-        queries, hits = core.prefix_tokens
+        load = self._load
+        self._running.set(load.running)
+        self._waiting.set(load.waiting)
+        self._waiting_by_reason.set(load.waiting)
+        self._kv_usage.set(load.kv_usage)
+        queries, hits = load.prefix_tokens
         self._prefix_queries.set(queries)
         self._prefix_hits.set(hits)
         self._cached_by_tier.set(hits, CACHE_TIERS.index("device"))
@@ -267,7 +289,7 @@ class Exporter:
 
     def _build_times(self) -> None:
         make = self._histogram
-        tokens = one_two_five(self._core.config.max_model_tokens)
+        tokens = one_two_five(self._max_model_tokens)
         times = REQUEST_TIME_BOUNDS
         self._request_prompt = make("request_prompt_tokens", "Prompt tokens of a request.", tokens)
         self._request_generation = make("request_generation_tokens", "Tokens of an answer.", tokens)

@@ -1,14 +1,28 @@
 """What a surface is to the server, and what the server is to a surface."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from modelserve.api import wire
+from modelserve.catalog import gpus
+from modelserve.decide import coldstart
+from modelserve.engines.launch import Launch
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Served
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Reply
+
+
+@dataclass(frozen=True, slots=True)
+class StartLine:
+    """A line due at this share (0 to 1) of a phase of the cold start."""
+
+    phase: wire.Phase
+    share: float
+    text: str
 
 
 class State(StrEnum):
@@ -45,6 +59,14 @@ class Host(Protocol):
         """Sequences that wait or run."""
         ...
 
+    def unix_s(self) -> float:
+        """The time of day."""
+        ...
+
+    def name(self) -> str:
+        """32 hexadecimal digits that name one request."""
+        ...
+
     def settle(self) -> None:
         """Bring the core and the exporter up to now."""
 
@@ -53,6 +75,31 @@ class Host(Protocol):
 
         Raises QueueFull or another ModelServeError if the core does not take it.
         """
+
+
+class Log(Protocol):
+    """The lines of an engine's log, with marks for the time (stamps); None where it writes none."""
+
+    def start_lines(
+        self, started: Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+    ) -> Sequence[StartLine]:
+        """From process start to readiness, with the plan's numbers."""
+
+    def access(self, client: str, method: str, target: str, status: int) -> str | None:
+        """A request that was answered."""
+
+    def load(
+        self,
+        prompt_per_s: float,
+        generation_per_s: float,
+        running: int,
+        waiting: int,
+        kv_usage: float,
+    ) -> str | None:
+        """Throughput (tokens per emulated second) and load, from time to time."""
+
+    def stop_lines(self) -> Sequence[str]:
+        """What a stopping server says."""
 
 
 class Surface(Protocol):

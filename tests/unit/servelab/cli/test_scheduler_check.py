@@ -8,7 +8,8 @@ from click import testing
 
 from servelab import cli
 
-RECORDING = Path(__file__).parents[1] / "engine" / "checks" / "recordings" / "vllm-0.33.0-scheduler.json"
+RECORDINGS = Path(__file__).parents[1] / "engine" / "checks" / "recordings"
+RECORDING = RECORDINGS / "vllm-0.33.0-scheduler.json"
 
 
 def check(*arguments: str) -> testing.Result:

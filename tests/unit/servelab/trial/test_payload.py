@@ -5,13 +5,14 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from servelab.engine import calls
 from servelab.engine.surfaces.vllm import protocol
 from servelab.trial import payload
 from servelab.workload import arrivals
 
 
-def parsed(request: payload.Request) -> protocol.Call:
-    served = protocol.Served("m", 8192)
+def parsed(request: payload.Request) -> calls.Call:
+    served = calls.Served("m", 8192)
     return protocol.parse_chat(
         request.content.partition(b"\r\n\r\n")[2], "application/json", served
     )

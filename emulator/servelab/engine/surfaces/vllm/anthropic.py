@@ -6,16 +6,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, field_validator
 
+from servelab.engine.calls import Call, Served
+from servelab.engine.exchange import Response
+from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces.vllm import (
     bodies,
     chunks,
     messages,
     protocol,
     refusals,
-    replies,
     rules,
 )
-from servelab.engine.surfaces.vllm.protocol import Call, Served
 
 # Anthropic's word for a refusal, by HTTP status.
 KINDS = {
@@ -171,56 +172,68 @@ def _text(content: str | Sequence[Block]) -> str:
     )
 
 
-def stop_reason(end: chunks.End) -> tuple[str | None, str | None]:
+def stop_reason(choice: Choice) -> tuple[str | None, str | None]:
     """Anthropic's reason of an end, and the sequence that stopped it."""
-    if end.reason == "length":
+    if choice.reason == "length":
         return "max_tokens", None
-    if end.reason != "stop":
+    if choice.reason != "stop":
         return None, None
-    if isinstance(end.stop_reason, str):
-        return "stop_sequence", end.stop_reason
+    if isinstance(choice.stop_reason, str):
+        return "stop_sequence", choice.stop_reason
     return "end_turn", None
 
 
-def body(reply: replies.Reply) -> bytes:
-    """A whole answer."""
-    (choice,) = reply.choices
-    document = {
-        "id": reply.head.id,
-        "type": "message",
-        "role": "assistant",
-        "content": [{"type": "text", "text": choice.text}],
-        "model": reply.head.model,
-    }
-    reason, sequence = stop_reason(choice.end or chunks.End("abort"))
-    ending = {"stop_reason": reason, "stop_sequence": sequence}
-    document |= {name: value for name, value in ending.items() if value is not None}
-    counts = {"input_tokens": reply.prompt_tokens, "output_tokens": reply.completion_tokens}
-    return json.dumps(document | {"usage": counts}, separators=(",", ":")).encode()
+def reply(head: chunks.Head, call: Call) -> Reply:
+    """The answer to a messages request."""
+    return MessagesStream(head, call) if call.stream else MessagesWhole(head, call)
 
 
-class MessagesStream(replies.StreamReply):
+class MessagesWhole(WholeReply):
+    """An answer as one message."""
+
+    def __init__(self, head: chunks.Head, call: Call) -> None:
+        super().__init__(call)
+        self._head = head
+
+    def response(self) -> Response:
+        (choice,) = self.choices
+        document: dict[str, Any] = {
+            "id": self._head.id,
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "text", "text": choice.text}],
+            "model": self._head.model,
+        }
+        reason, sequence = stop_reason(choice)
+        ending = {"stop_reason": reason, "stop_sequence": sequence}
+        document |= {name: value for name, value in ending.items() if value is not None}
+        counts = {"input_tokens": self.prompt_tokens, "output_tokens": self.completion_tokens}
+        document |= {"usage": counts}
+        return Response(body=json.dumps(document, separators=(",", ":")).encode())
+
+
+class MessagesStream(StreamedReply):
     """An answer as Anthropic's events."""
 
     def __init__(self, head: chunks.Head, call: Call) -> None:
-        super().__init__(head, call)
-        self._plain = False
+        super().__init__(call)
+        self._head = head
         self._block = False
 
-    def _begin(self, parts: list[bytes]) -> None:
+    def begin(self, parts: list[bytes]) -> None:
         message: dict[str, Any] = {
-            "id": self.head.id,
+            "id": self._head.id,
             "type": "message",
             "role": "assistant",
             "content": [],
-            "model": self.head.model,
+            "model": self._head.model,
             "stop_reason": None,
             "stop_sequence": None,
             "usage": {"input_tokens": self.prompt_tokens, "output_tokens": 0},
         }
         parts.append(_event({"type": "message_start", "message": message}))
 
-    def _tell(self, choice: replies.Choice, text: str, parts: list[bytes]) -> None:
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         if not text:
             return
         if not self._block:
@@ -228,12 +241,12 @@ class MessagesStream(replies.StreamReply):
             start = {"type": "text", "text": ""}
             event = {"type": "content_block_start", "content_block": start, "index": 0}
             parts.append(_event(event))
-        parts.append(_BEFORE + text.encode("ascii") + _AFTER)
+        parts.append(_BEFORE + json.dumps(text)[1:-1].encode() + _AFTER)
 
-    def _finish(self, parts: list[bytes]) -> None:
+    def finish(self, parts: list[bytes]) -> None:
         if self._block:
             parts.append(_event({"type": "content_block_stop", "index": 0}))
-        reason, sequence = stop_reason(self.choices[0].end or chunks.End("abort"))
+        reason, sequence = stop_reason(self.choices[0])
         counts = {"input_tokens": self.prompt_tokens, "output_tokens": self.completion_tokens}
         delta = {"stop_reason": reason, "stop_sequence": sequence}
         parts.append(_event({"type": "message_delta", "delta": delta, "usage": counts}))

@@ -1,9 +1,7 @@
 """The lines a vLLM 0.33 server writes: while it starts, for each request, and about its load."""
 
-import datetime
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 from modelserve.api import wire
@@ -11,22 +9,16 @@ from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
+from servelab.engine import stamps
+from servelab.engine.surfaces.surface import StartLine
 
 VERSION = "0.33.0"
 # Checkpoints come in files of about this size.
 SHARD_BYTES = 5_000_000_000
 
+_AT = stamps.mark("%m-%d %H:%M:%S")
 _API = "(APIServer pid=1)"
 _CORE = "(EngineCore_DP0 pid=134)"
-
-
-@dataclass(frozen=True, slots=True)
-class StartLine:
-    """A line due at this share (0 to 1) of a phase of the cold start."""
-
-    phase: wire.Phase
-    share: float
-    text: str
 
 
 def start_lines(
@@ -37,14 +29,6 @@ def start_lines(
         *_banner(started),
         *_weights(started, planned),
         *_warm_up(started, planned, gpu),
-    )
-
-
-def stamped(line: str, at_unix_s: float) -> str:
-    """The line with the date and time that vLLM puts after the level."""
-    stamp = datetime.datetime.fromtimestamp(at_unix_s, datetime.UTC).strftime("%m-%d %H:%M:%S")
-    return line.replace(" INFO [", f" INFO {stamp} [", 1).replace(
-        " WARNING [", f" WARNING {stamp} [", 1
     )
 
 
@@ -59,7 +43,7 @@ def load(
 ) -> str:
     """Throughput (tokens per emulated second) and load."""
     return (
-        f"{_API} INFO [loggers.py:271] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
+        f"{_API} INFO {_AT} [loggers.py:271] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
         f"tokens/s, Avg generation throughput: {generation_per_s:.1f} tokens/s, "
         f"Running: {running} reqs, Waiting: {waiting} reqs, "
         f"GPU KV cache usage: {kv_usage * 100:.1f}%, Prefix cache hit rate: 0.0%"
@@ -96,17 +80,17 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
         "max_num_seqs": started.max_sequences,
     }
     texts = [
-        f"{_API} INFO [api_server.py:2014] vLLM API server version {VERSION}",
-        f"{_API} INFO [utils.py:253] non-default args: {arguments}",
-        f"{_API} INFO [model.py:1666] Using max model len {started.max_model_tokens}",
-        f"{_API} INFO [scheduler.py:226] Chunked prefill is enabled with "
+        f"{_API} INFO {_AT} [api_server.py:2014] vLLM API server version {VERSION}",
+        f"{_API} INFO {_AT} [utils.py:253] non-default args: {arguments}",
+        f"{_API} INFO {_AT} [model.py:1666] Using max model len {started.max_model_tokens}",
+        f"{_API} INFO {_AT} [scheduler.py:226] Chunked prefill is enabled with "
         f"max_num_batched_tokens={started.max_batched_tokens}.",
-        f"{_CORE} INFO [core.py:93] Initializing a V1 LLM engine (v{VERSION}) with config: "
+        f"{_CORE} INFO {_AT} [core.py:93] Initializing a V1 LLM engine (v{VERSION}) with config: "
         f"model='{model}', max_seq_len={started.max_model_tokens}, "
         f"tensor_parallel_size={started.tensor_parallel}, quantization={started.quantization}",
     ]
     if started.engine is not EngineType.VLLM:
-        texts.insert(0, f"{_API} WARNING [servelab] standing in for {started.engine} as vLLM")
+        texts.insert(0, f"{_API} WARNING {_AT} [servelab] standing in for {started.engine} as vLLM")
     return [StartLine(wire.Phase.WEIGHT_LOAD, 0.0, text) for text in texts]
 
 
@@ -118,7 +102,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
         StartLine(
             phase,
             0.0,
-            f"{_CORE} INFO [gpu_model_runner.py:3259] Starting to load model {name}...",
+            f"{_CORE} INFO {_AT} [gpu_model_runner.py:3259] Starting to load model {name}...",
         )
     ]
     for done in range(shards + 1):
@@ -128,8 +112,8 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
     gib = weights.n_bytes / started.tensor_parallel / 2**30
     took_s = weights.duration_s
     texts = (
-        f"{_CORE} INFO [default_loader.py:308] Loading weights took {took_s:.2f} seconds",
-        f"{_CORE} INFO [gpu_model_runner.py:3338] Model loading took {gib:.4f} GiB memory "
+        f"{_CORE} INFO {_AT} [default_loader.py:308] Loading weights took {took_s:.2f} seconds",
+        f"{_CORE} INFO {_AT} [gpu_model_runner.py:3338] Model loading took {gib:.4f} GiB memory "
         f"and {took_s:.6f} seconds",
     )
     return [*lines, *(StartLine(phase, 1.0, text) for text in texts)]
@@ -146,7 +130,8 @@ def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> 
         for text in _part_lines(part, started, gpu):
             lines.append(StartLine(wire.Phase.WARM_UP, share, text))
     after_s = sum(part.duration_s for part in planned.after_weights)
-    text = f"{_CORE} INFO [core.py:250] init engine (profile, create kv cache, warmup model) took"
+    took = "init engine (profile, create kv cache, warmup model) took"
+    text = f"{_CORE} INFO {_AT} [core.py:250] {took}"
     lines.append(StartLine(wire.Phase.WARM_UP, 1.0, f"{text} {after_s:.2f} seconds"))
     return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in ready_lines())]
 
@@ -155,13 +140,15 @@ def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gp
     seconds = part.duration_s
     if part.name is coldstart.Part.DISTRIBUTED_INIT and seconds:
         ranks = started.tensor_parallel
-        return [f"{_CORE} INFO [parallel_state.py:1325] rank 0 in world size {ranks} is ready"]
+        return [
+            f"{_CORE} INFO {_AT} [parallel_state.py:1325] rank 0 in world size {ranks} is ready"
+        ]
     if part.name is coldstart.Part.COMPILE and seconds:
-        return [f"{_CORE} INFO [monitor.py:34] torch.compile takes {seconds:.2f} s in total"]
+        return [f"{_CORE} INFO {_AT} [monitor.py:34] torch.compile takes {seconds:.2f} s in total"]
     if part.name is coldstart.Part.PROFILE_RUN:
         return _cache_lines(started, gpu)
     if part.name is coldstart.Part.GRAPH_CAPTURE and seconds:
-        where = f"{_CORE} INFO [gpu_model_runner.py:4244]"
+        where = f"{_CORE} INFO {_AT} [gpu_model_runner.py:4244]"
         return [f"{where} Graph capturing finished in {seconds:.0f} secs"]
     return []
 
@@ -175,8 +162,8 @@ def _cache_lines(started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
     tokens = kv.capacity_tokens(*arguments)
     length = started.max_model_tokens
     return [
-        f"{_CORE} INFO [gpu_worker.py:359] Available KV cache memory: {room_gib:.2f} GiB",
-        f"{_CORE} INFO [kv_cache_utils.py:1229] GPU KV cache size: {tokens:,} tokens",
-        f"{_CORE} INFO [kv_cache_utils.py:1234] Maximum concurrency for {length:,} tokens "
+        f"{_CORE} INFO {_AT} [gpu_worker.py:359] Available KV cache memory: {room_gib:.2f} GiB",
+        f"{_CORE} INFO {_AT} [kv_cache_utils.py:1229] GPU KV cache size: {tokens:,} tokens",
+        f"{_CORE} INFO {_AT} [kv_cache_utils.py:1234] Maximum concurrency for {length:,} tokens "
         f"per request: {tokens / length:.2f}x",
     ]

@@ -3,66 +3,13 @@
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from servelab.engine.calls import Call, Prompt, Served
 from servelab.engine.surfaces.vllm import bodies, messages, refusals, rules
 from servelab.engine.text import vocabulary
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What the engine serves: the model's name, and its length in tokens."""
-
-    name: str
-    max_model_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """One prompt: its length, its text where it may be echoed, its ids where it is not text."""
-
-    tokens: int
-    text: str = ""
-    ids: tuple[int, ...] = ()
-
-    def encoded(self) -> Sequence[int]:
-        """Its token ids."""
-        return self.ids or vocabulary.encode(self.text)
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A checked request. ``max_tokens`` None: as many as the model's length leaves."""
-
-    chat: bool
-    prompts: tuple[Prompt, ...]
-    n: int = 1
-    max_tokens: int | None = None
-    min_tokens: int = 0
-    ignore_eos: bool = False
-    stream: bool = False
-    include_usage: bool = False
-    continuous_usage: bool = False
-    echo: bool = False
-    prompt_only: bool = False  # echo it, and leave out the token computed for that
-    seed: int | None = None
-    stop: tuple[str, ...] = ()
-    stop_token_ids: frozenset[int] = frozenset()
-    include_stop: bool = False
-    logprobs: int | None = None  # candidates beside the token; -1: all; None: no probabilities
-    prompt_logprobs: bool = False
-    return_token_ids: bool = False
-    role: str = "assistant"
-    late: refusals.Refusal | None = None  # what the engine says once headers are out
-
-    def limit_tokens(self, prompt: Prompt, served: Served) -> int:
-        """The most tokens an answer to this prompt may have."""
-        room = served.max_model_tokens - prompt.tokens
-        return room if self.max_tokens is None else min(room, self.max_tokens)
-
 
 _TOKENIZE: TypeAdapter[bodies.TokenizePrompt | bodies.TokenizeChat] = TypeAdapter(
     bodies.TokenizePrompt | bodies.TokenizeChat

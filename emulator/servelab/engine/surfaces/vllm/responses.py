@@ -6,8 +6,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from servelab.engine.surfaces.vllm import bodies, chunks, messages, protocol, refusals, replies
-from servelab.engine.surfaces.vllm.protocol import Call, Served
+from servelab.engine.calls import Call, Prompt, Served
+from servelab.engine.exchange import Response
+from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
+from servelab.engine.surfaces.vllm import bodies, chunks, messages, protocol, refusals
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import vocabulary
 
@@ -95,7 +97,7 @@ def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str
         message = f"max_output_tokens must be at most {served.max_model_tokens}, not {limit}."
         raise Refusal(message, param="max_output_tokens")
     ids = tuple(vocabulary.encode_chat(_contents(request)))
-    prompt = protocol.Prompt(len(ids), ids=ids)
+    prompt = Prompt(len(ids), ids=ids)
     if prompt.tokens == served.max_model_tokens:
         message = f"The input takes {prompt.tokens} tokens, which leaves none for an answer."
         raise Refusal(message, kind=refusals.INVALID, param="input")
@@ -156,7 +158,7 @@ class Document:
         self._fields = fields
         self.item_id = "msg_" + head.id.removeprefix("resp_")
 
-    def response(self, reply: replies.Reply | None) -> dict[str, Any]:
+    def response(self, reply: Reply | None) -> dict[str, Any]:
         """The whole; without a reply: in progress."""
         status = "in_progress" if reply is None else self.status(reply)
         details = {"reason": "max_output_tokens"} if status == "incomplete" else None
@@ -172,12 +174,11 @@ class Document:
         }
 
     @staticmethod
-    def status(reply: replies.Reply) -> str:
+    def status(reply: Reply) -> str:
         """How it ended."""
-        end = reply.choices[0].end
-        return "incomplete" if end is not None and end.reason == "length" else "completed"
+        return "incomplete" if reply.choices[0].reason == "length" else "completed"
 
-    def item(self, reply: replies.Reply | None) -> dict[str, Any]:
+    def item(self, reply: Reply | None) -> dict[str, Any]:
         """The message; without a reply: begun."""
         text = "" if reply is None else reply.choices[0].text
         return {
@@ -195,7 +196,7 @@ def part(text: str, logprobs: list[Any] | None) -> dict[str, Any]:
     return {"annotations": [], "text": text, "type": "output_text", "logprobs": logprobs}
 
 
-def _usage(reply: replies.Reply) -> dict[str, Any]:
+def _usage(reply: Reply) -> dict[str, Any]:
     return {
         "input_tokens": reply.prompt_tokens,
         "input_tokens_details": {
@@ -215,19 +216,30 @@ def _usage(reply: replies.Reply) -> dict[str, Any]:
     }
 
 
-def body(reply: replies.Reply, fields: Mapping[str, Any]) -> bytes:
-    """A whole answer."""
-    response = Document(reply.head, fields).response(reply)
-    return json.dumps(response, separators=(",", ":")).encode()
+def reply(head: chunks.Head, call: Call, fields: Mapping[str, Any]) -> Reply:
+    """The answer to a responses request."""
+    document = Document(head, fields)
+    return ResponsesStream(document, call) if call.stream else ResponsesWhole(document, call)
 
 
-class ResponsesStream(replies.StreamReply):
+class ResponsesWhole(WholeReply):
+    """An answer as one response."""
+
+    def __init__(self, document: Document, call: Call) -> None:
+        super().__init__(call)
+        self._document = document
+
+    def response(self) -> Response:
+        document = self._document.response(self)
+        return Response(body=json.dumps(document, separators=(",", ":")).encode())
+
+
+class ResponsesStream(StreamedReply):
     """An answer as the events of the responses API."""
 
-    def __init__(self, head: chunks.Head, call: Call, fields: Mapping[str, Any]) -> None:
-        super().__init__(head, call)
-        self._plain = False
-        self._document = Document(head, fields)
+    def __init__(self, document: Document, call: Call) -> None:
+        super().__init__(call)
+        self._document = document
         self._number = 0
         item = {"item_id": self._document.item_id, "output_index": 0}
         self._item: dict[str, Any] = item
@@ -242,7 +254,7 @@ class ResponsesStream(replies.StreamReply):
         self._number += 1
         return chunks.event(document, kind)
 
-    def _begin(self, parts: list[bytes]) -> None:
+    def begin(self, parts: list[bytes]) -> None:
         response = {"response": self._document.response(None)}
         item = {"item": self._document.item(None), "output_index": 0}
         parts.append(self._event("response.created", response))
@@ -251,12 +263,12 @@ class ResponsesStream(replies.StreamReply):
         added = self._place | {"part": part("", [])}
         parts.append(self._event("response.content_part.added", added))
 
-    def _tell(self, choice: replies.Choice, text: str, parts: list[bytes]) -> None:
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         if text:
-            parts.append(self._delta % (text.encode("ascii"), self._number))
+            parts.append(self._delta % (json.dumps(text)[1:-1].encode(), self._number))
             self._number += 1
 
-    def _finish(self, parts: list[bytes]) -> None:
+    def finish(self, parts: list[bytes]) -> None:
         text = self.choices[0].text
         said = self._place | {"text": text, "logprobs": []}
         parts.append(self._event("response.output_text.done", said))

@@ -20,7 +20,7 @@ class Ones:
 def engine(max_sequences: int = 2, *, prefix_caching: bool = False) -> tuple[EngineCore, Exporter]:
     config = CoreConfig(max_sequences, 512, 8192, kv_blocks=1000, prefix_caching=prefix_caching)
     core = EngineCore(config, SteadyLaw(0.01), random.Random(0))
-    return core, Exporter(core, "llama-8b", CacheConfig(16, 1000, 0.9), 1.7e9)
+    return core, Exporter(core, "llama-8b", CacheConfig(16, 1000, 0.9), 8192, 1.7e9)
 
 
 def values(exporter: Exporter) -> dict[str, float]:

@@ -4,6 +4,8 @@ from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import launch
+from servelab.engine import stamps
+from servelab.engine.surfaces import surface
 from servelab.engine.surfaces.vllm import logs
 
 CONTAINER = {
@@ -13,7 +15,7 @@ CONTAINER = {
 }
 
 
-def start_lines() -> tuple[logs.StartLine, ...]:
+def start_lines() -> tuple[surface.StartLine, ...]:
     gpu = gpus.find("NVIDIA-H100-80GB-HBM3")
     parsed = launch.parse(CONTAINER, {}, gpu)
     assert parsed is not None
@@ -38,7 +40,7 @@ def test_weight_progress_goes_from_nothing_to_all_shards() -> None:
 
 
 def test_a_stamp_goes_after_the_level() -> None:
-    line = logs.stamped(logs.load(1, 2, 3, 4, 0.5), 1_700_000_000)
+    line = stamps.stamped(logs.load(1, 2, 3, 4, 0.5), 1_700_000_000)
     assert line.startswith("(APIServer pid=1) INFO 11-14 22:13:20 [loggers.py")
 
 

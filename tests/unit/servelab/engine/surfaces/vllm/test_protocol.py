@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from servelab.engine.calls import Served
 from servelab.engine.surfaces.vllm import anthropic, bodies, protocol, refusals, responses
 
-SERVED = protocol.Served("m", 8192)
+SERVED = Served("m", 8192)
 GOOD: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -137,7 +138,7 @@ def test_an_answer_that_would_not_fit_is_as_long_as_fits() -> None:
 def test_what_the_engine_refuses_of_a_stream_comes_late() -> None:
     raw = json.dumps(GOOD | {"stream": True, "logit_bias": {"99999999": 1}}).encode()
     late = protocol.parse_chat(raw, "application/json", SERVED).late
-    assert late is not None
+    assert isinstance(late, refusals.Refusal)
     assert late.param == "logit_bias"
 
 
@@ -177,6 +178,6 @@ def test_any_value_of_a_field_of_responses_is_taken_or_refused(field: str, value
     taken_or_refused(responses.parse, {"input": "hi"} | {field: value})
 
 
-def taken_or_refused(parse: Callable[[bytes, str, protocol.Served], object], body: object) -> None:
+def taken_or_refused(parse: Callable[[bytes, str, Served], object], body: object) -> None:
     with contextlib.suppress(refusals.Refusal):
         parse(json.dumps(body).encode(), "application/json", SERVED)

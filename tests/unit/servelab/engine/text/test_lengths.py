@@ -4,16 +4,17 @@ import random
 
 import pytest
 
+from servelab.engine import calls
 from servelab.engine.core.sequences import FinishReason
-from servelab.engine.surfaces.vllm import lengths, protocol
+from servelab.engine.text import lengths
 from servelab.engine.text.vocabulary import Answer
 
-PROMPT = (protocol.Prompt(3),)
+PROMPT = (calls.Prompt(3),)
 ANSWER = Answer(7)
 
 
 def ending(limit: int = 50, *, by_itself: bool = False, **wishes: object) -> lengths.Ending:
-    call = protocol.Call(True, PROMPT, **wishes)  # type: ignore[arg-type]
+    call = calls.Call(True, PROMPT, **wishes)  # type: ignore[arg-type]
     return lengths.ending(call, limit, ANSWER, random.Random(1) if by_itself else None)
 
 

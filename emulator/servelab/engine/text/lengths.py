@@ -4,8 +4,8 @@ import math
 import random
 from dataclasses import dataclass
 
+from servelab.engine.calls import Call
 from servelab.engine.core.sequences import FinishReason
-from servelab.engine.surfaces.vllm.protocol import Call
 from servelab.engine.text.vocabulary import Answer
 
 # A chat answer's length is log-normal with the median and spread of the Azure 2023 conversation
@@ -50,7 +50,7 @@ def _stopped(call: Call, answer: Answer, end: Ending) -> Ending:
     """The first stop after the fewest tokens cuts the answer, as vLLM looks for it."""
     text = ""
     for index, piece in enumerate(answer.pieces(0, end.tokens)):
-        before, text = len(text), text + piece.decode("ascii")
+        before, text = len(text), text + piece.decode()
         if index < call.min_tokens:
             continue
         token = answer.token(index)

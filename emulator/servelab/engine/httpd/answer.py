@@ -1,0 +1,157 @@
+"""The way back of one request: an Exchange over a connection."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Protocol
+
+from servelab.engine.exchange import Request, Response
+from servelab.engine.httpd.heads import WITHOUT_BODY, Heads
+from servelab.engine.httpd.parsing import Incoming
+
+# Larger bodies are dropped once a handler has seen them: a stream may last for hours.
+KEPT_BODY_BYTES = 16 * 1024
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+class Line(Protocol):
+    """The connection an answer goes out on."""
+
+    @property
+    def heads(self) -> Heads: ...
+    @property
+    def retiring(self) -> bool:
+        """Whether it closes after this answer."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Write, if the client is still there."""
+
+    def answering(self, request: Request, status: int) -> None:
+        """An answer begins."""
+
+    def answered(self, *, closes: bool) -> None:
+        """The answer is complete."""
+
+    def cut(self) -> None:
+        """Close at once."""
+
+    def later(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop's next turn."""
+
+
+class Answer:
+    """One request's Exchange. Without a line it is over, or the client has gone."""
+
+    __slots__ = (
+        "_chunked",
+        "_closes",
+        "_gone",
+        "_incoming",
+        "_line",
+        "_on_gone",
+        "_silent",
+        "begun",
+        "request",
+    )
+
+    def __init__(self, line: Line, incoming: Incoming) -> None:
+        self.request = incoming.request
+        self.begun = False
+        self._incoming = incoming
+        self._line: Line | None = line
+        self._chunked = False
+        self._closes = False
+        self._silent = False  # a body is not sent: HEAD, or a status that has none
+        self._gone: Line | None = None  # the line that was lost
+        self._on_gone: list[Callable[[], None]] = []
+
+    @property
+    def open(self) -> bool:
+        """Whether it is neither complete nor cut."""
+        return self._line is not None
+
+    def respond(self, response: Response) -> None:
+        """Send a whole answer. Raises ValueError for a header that cannot be sent."""
+        line = self._line
+        if line is None or self.begun:
+            return
+        closes = line.retiring or not self._incoming.keeps_alive
+        body = response.body
+        if response.status in WITHOUT_BODY:
+            data = line.heads.bare(response, closes=closes)
+        else:
+            before, after = line.heads.whole(response, closes=closes)
+            if self.request.method == "HEAD":
+                data = b"%b%d%b" % (before, len(body), after)
+            else:
+                data = b"%b%d%b%b" % (before, len(body), after, body)
+        self._line = None
+        line.answering(self.request, response.status)
+        line.send(data)
+        line.answered(closes=closes)
+
+    def begin(self, response: Response) -> None:
+        """Send the head of a stream. Raises ValueError for a header that cannot be sent."""
+        line = self._line
+        if line is None or self.begun:
+            return
+        chunkable = self._incoming.chunkable
+        closes = line.retiring or not self._incoming.keeps_alive or not chunkable
+        self._silent = self.request.method == "HEAD" or response.status in WITHOUT_BODY
+        self._chunked = chunkable and not self._silent
+        head = line.heads.stream(response, closes=closes, chunked=self._chunked)
+        self._closes = closes
+        self.begun = True
+        line.answering(self.request, response.status)
+        line.send(head + self._framed(response.body))
+
+    def write(self, data: bytes) -> None:
+        """Send a part of a stream."""
+        line = self._line
+        if line is None or not data or self._silent or not self.begun:
+            return
+        line.send(b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data)
+
+    def end(self) -> None:
+        """The stream is complete."""
+        line, self._line = self._line, None
+        if line is None:
+            return
+        if self._chunked:
+            line.send(LAST_CHUNK)
+        line.answered(closes=self._closes or line.retiring)
+
+    def on_gone(self, callback: Callable[[], None]) -> None:
+        """Call back if the client goes before the end; soon, if it has gone already."""
+        if self._gone is not None:
+            self._gone.later(callback)
+        elif self._line is not None:
+            self._on_gone.append(callback)
+
+    def cut(self) -> None:
+        """The client is gone: say so in the loop's next turn."""
+        line, self._line = self._line, None
+        if line is not None:
+            self._gone = line
+            line.later(self._tell)
+
+    def abandon(self) -> None:
+        """Cut the connection: what was begun cannot be completed."""
+        if self._line is not None:
+            self._line.cut()
+
+    def forget_body(self) -> None:
+        """Drop a large body."""
+        if len(self.request.body) > KEPT_BODY_BYTES:
+            self.request = dataclasses.replace(self.request, body=b"")
+            self._incoming = dataclasses.replace(self._incoming, request=self.request)
+
+    def _framed(self, data: bytes) -> bytes:
+        if not data or self._silent:
+            return b""
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._chunked else data
+
+    def _tell(self) -> None:
+        callbacks, self._on_gone = self._on_gone, []
+        for callback in callbacks:
+            callback()

@@ -1,0 +1,333 @@
+"""One client's connection: requests in, answers out in their order, bounds kept."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import IntFlag
+from typing import Protocol, cast
+
+from servelab.engine.exchange import Request, Response
+from servelab.engine.httpd.answer import Answer
+from servelab.engine.httpd.heads import CONTINUE, Heads
+from servelab.engine.httpd.limits import BodyBudget, Limits
+from servelab.engine.httpd.parsing import BadRequest, Incoming, RequestParser
+
+OnAccess = Callable[[str, str, str, int], None]
+
+_TEXT = "text/plain; charset=utf-8"
+INVALID = Response(400, b"Invalid HTTP request received.", _TEXT)  # uvicorn's
+TOO_LARGE = Response(413, b"Content Too Large", _TEXT)
+# A body that comes at least this fast, in each ``body_s``, is waited for.
+PROGRESS_BYTES = 64 * 1024
+
+
+class Home(Protocol):
+    """The server that a connection belongs to."""
+
+    @property
+    def limits(self) -> Limits: ...
+    @property
+    def heads(self) -> Heads: ...
+    @property
+    def budget(self) -> BodyBudget: ...
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
+    @property
+    def on_access(self) -> OnAccess | None: ...
+    @property
+    def tick_s(self) -> float:
+        """The loop's time at the last sweep."""
+        ...
+
+    def joined(self, connection: "Connection") -> None: ...
+    def left(self, connection: "Connection") -> None: ...
+    def handle(self, answer: Answer) -> None:
+        """Route a request; never raises."""
+
+    def done(self) -> None:
+        """A request that was handed over is answered or cut."""
+
+
+class Hold(IntFlag):
+    """Why nothing is read at the moment."""
+
+    NONE = 0
+    PIPELINE = 1  # requests wait for the one under way
+    ROOM = 2  # other bodies fill the budget
+
+
+class Connection(asyncio.Protocol):
+    """A protocol without timers: the server sweeps over all of them."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.heads = home.heads
+        self.retiring = False
+        self._client = "-"
+        self._queue: deque[Incoming] = deque()
+        self._current: Answer | None = None
+        self._refusal: Response | None = None  # sent once all before it is answered
+        self._hold = Hold.NONE
+        self._reserved_bytes = 0
+        self._waits_bytes = 0
+        self._progress_bytes = 0
+        self._continue_due = False
+        self._pumping = False
+        self._write_paused = False
+        self._closing = False
+        self._discarded_bytes = 0
+        self._buffered_bytes = 0
+        self._served = False
+        self._since_s = home.tick_s
+        self._transport: asyncio.Transport
+        self._parser: RequestParser
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are no subclasses.
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=self._home.limits.unread_bytes)
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self._client = f"{peer[0]}:{peer[1]}"
+        self._parser = RequestParser(self, self._client, self._home.limits)
+        self._home.joined(self)
+        self._since_s = self._home.tick_s
+
+    def data_received(self, data: bytes) -> None:
+        if self._closing:
+            self._discard(len(data))
+            return
+        try:
+            self._parser.feed(data)
+        except BadRequest:
+            self._refuse(INVALID)
+
+    def eof_received(self) -> None:
+        # As uvicorn, whose transport closes then: a client that has closed its side has gone.
+        self._drop()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._drop()
+        self._home.left(self)
+
+    def pause_writing(self) -> None:
+        if self._current is not None and self._current.begun:
+            self.cut()
+        else:
+            # An answer sent whole may be longer than the bound: the next waits until it is out.
+            self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._since_s = self._home.tick_s
+        self._pump()
+
+    # What the parser calls.
+
+    def head_came(self, length_bytes: int | None, *, expects: bool) -> None:
+        limits = self._home.limits
+        self._since_s = self._home.tick_s
+        self._progress_bytes = 0
+        if length_bytes is not None:
+            if length_bytes > limits.body_bytes:
+                self._refuse(TOO_LARGE)
+                return
+            if length_bytes > limits.free_body_bytes:
+                self._reserve(length_bytes)
+        self._continue_due = expects
+        if expects and self._idle:
+            self._send_continue()
+
+    def body_came(self, total_bytes: int) -> None:
+        limits = self._home.limits
+        self._continue_due = False
+        if total_bytes - self._progress_bytes >= PROGRESS_BYTES:
+            self._progress_bytes = total_bytes
+            self._since_s = self._home.tick_s
+        if total_bytes > limits.body_bytes:
+            self._refuse(TOO_LARGE)
+        elif total_bytes > limits.free_body_bytes and not self._reserved_bytes + self._waits_bytes:
+            self._reserve(limits.body_bytes)
+
+    def request_came(self, incoming: Incoming) -> None:
+        self._continue_due = False
+        if self._idle:
+            self._start(incoming)
+        elif not self._closing:
+            self._queue.append(incoming)
+            self._pause(Hold.PIPELINE)
+
+    # What an answer calls.
+
+    def send(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def answering(self, request: Request, status: int) -> None:
+        on_access = self._home.on_access
+        if on_access is not None:
+            on_access(request.client, request.method, request.target, status)
+
+    def answered(self, *, closes: bool) -> None:
+        if self._current is None:
+            return
+        self._current = None
+        self._served = True
+        self._since_s = self._home.tick_s
+        self._home.done()
+        if closes:
+            self._finish()
+        elif not self._pumping and (self._queue or self._refusal or self._continue_due):
+            # Not from within: whoever answered has other answers to give in this turn.
+            self._home.loop.call_soon(self._pump)
+
+    def later(self, callback: Callable[[], None]) -> None:
+        self._home.loop.call_soon(callback)
+
+    # What the server calls.
+
+    def retire(self) -> None:
+        """Close after what is under way; at once if nothing is."""
+        self.retiring = True
+        if self._current is None and not self._queue:
+            self._finish()
+
+    def cut(self) -> None:
+        """Close now; whoever answers is told that the client has gone."""
+        self._drop()
+        self._transport.abort()
+
+    def room_given(self) -> None:
+        """The budget has room for the body that waits."""
+        self._reserved_bytes, self._waits_bytes = self._waits_bytes, 0
+        self._since_s = self._home.tick_s
+        self._resume(Hold.ROOM)
+
+    def sweep(self, now_s: float) -> None:
+        """Close what has been idle, or without progress, for too long."""
+        limits, waited_s = self._home.limits, now_s - self._since_s
+        buffered_bytes = self._transport.get_write_buffer_size()
+        if self._current is not None:
+            return
+        if buffered_bytes and buffered_bytes != self._buffered_bytes:
+            self._buffered_bytes, self._since_s = buffered_bytes, now_s
+        elif buffered_bytes:
+            if waited_s > limits.flush_s:
+                self.cut()
+        elif self._closing:
+            if waited_s > limits.discard_s:
+                self.cut()
+        elif self._parser.in_body:
+            if waited_s > limits.body_s:
+                self.cut()
+        elif self._parser.in_head or not self._served:
+            if waited_s > limits.head_s:
+                self.cut()
+        elif waited_s > limits.keep_alive_s:
+            self._finish()
+
+    # Inside.
+
+    @property
+    def _idle(self) -> bool:
+        """Whether the next request can be handed over at once."""
+        return (
+            self._current is None
+            and not self._queue
+            and not self._write_paused
+            and not self._closing
+        )
+
+    def _start(self, incoming: Incoming) -> None:
+        answer = self._current = Answer(self, incoming)
+        self._home.handle(answer)
+        self._release()
+        if answer.open:
+            answer.forget_body()
+
+    def _pump(self) -> None:
+        """Hand over what waits, as far as it can be."""
+        if self._pumping:
+            return
+        self._pumping = True
+        while self._queue and self._current is None and not (self._write_paused or self._closing):
+            self._start(self._queue.popleft())
+        self._pumping = False
+        if not self._idle:
+            return
+        if self._refusal is not None:
+            self._refuse(self._refusal)
+            return
+        if self._continue_due:
+            self._send_continue()
+        self._resume(Hold.PIPELINE)
+
+    def _send_continue(self) -> None:
+        self._continue_due = False
+        self.send(CONTINUE)
+
+    def _refuse(self, response: Response) -> None:
+        """Answer by ourselves after all before it, and close; what still comes is dropped."""
+        self._parser.end()
+        self._release()
+        if not self._idle:
+            self._refusal = None if self._closing else response
+            return
+        self.send(self.heads.refusal(response))
+        self._closing = True
+        self._since_s = self._home.tick_s
+        # Closed at once, the client might be reset before it reads the answer.
+        if self._transport.can_write_eof() and not self._transport.is_closing():
+            self._transport.write_eof()
+
+    def _discard(self, n_bytes: int) -> None:
+        self._discarded_bytes += n_bytes
+        if self._discarded_bytes > self._home.limits.discarded_bytes:
+            self.cut()
+
+    def _finish(self) -> None:
+        """Close when all is flushed."""
+        self._drop()
+        self._since_s = self._home.tick_s
+        self._transport.close()
+
+    def _drop(self) -> None:
+        """Nothing more is read or answered."""
+        self._closing = True
+        self._queue.clear()
+        self._parser.end()
+        self._release()
+        answer, self._current = self._current, None
+        if answer is not None:
+            answer.cut()
+            self._home.done()
+
+    def _reserve(self, n_bytes: int) -> None:
+        if self._home.budget.reserve(self, n_bytes):
+            self._reserved_bytes = n_bytes
+        else:
+            self._waits_bytes = n_bytes
+            self._pause(Hold.ROOM)
+
+    def _release(self) -> None:
+        if self._reserved_bytes:
+            n_bytes, self._reserved_bytes = self._reserved_bytes, 0
+            self._home.budget.release(n_bytes)
+        if self._waits_bytes:
+            self._waits_bytes = 0
+            self._home.budget.withdraw(self)
+            self._resume(Hold.ROOM)
+
+    def _pause(self, why: Hold) -> None:
+        if not self._hold and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._hold |= why
+
+    def _resume(self, why: Hold) -> None:
+        if not self._hold & why:
+            return
+        self._hold &= ~why
+        if not self._hold and not self._transport.is_closing():
+            self._transport.resume_reading()

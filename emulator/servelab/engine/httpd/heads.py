@@ -1,0 +1,89 @@
+"""Heads of answers, built once a second for each kind and spelled as uvicorn spells them."""
+
+import email.utils
+import re
+from http import HTTPStatus
+
+from servelab.engine.exchange import Response
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+WITHOUT_BODY = frozenset((204, 304))
+_MOST_KINDS = 512
+_BAD_NAME = re.compile(r"[^!#$%&'*+\-.^_`|~0-9A-Za-z]|^$")
+_BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+Kind = tuple[int, str | None, tuple[tuple[str, str], ...], bool]
+
+
+class Heads:
+    """``server`` is the header of that name; None for none."""
+
+    def __init__(self, server: str | None) -> None:
+        self._server = f"server: {server}\r\n" if server is not None else ""
+        self._date = ""
+        self._whole: dict[Kind, tuple[bytes, bytes]] = {}
+        self.set_date()
+
+    def set_date(self, now_unix_s: float | None = None) -> None:
+        """Tell this time from now on; None: the system's."""
+        self._date = f"date: {email.utils.formatdate(now_unix_s, usegmt=True)}\r\n"
+        self._whole.clear()
+
+    def whole(self, response: Response, *, closes: bool) -> tuple[bytes, bytes]:
+        """The head of a whole answer, before and after the length. Raises ValueError."""
+        kind = (response.status, response.content_type, response.headers, closes)
+        found = self._whole.get(kind)
+        if found is None:
+            if len(self._whole) >= _MOST_KINDS:
+                self._whole.clear()
+            # Starlette puts the length after what the application set, and the type last.
+            before = self._start(response) + "content-length: "
+            after = "\r\n" + _content_type(response) + _end(closes=closes)
+            found = self._whole[kind] = (_encoded(before), _encoded(after))
+        return found
+
+    def bare(self, response: Response, *, closes: bool) -> bytes:
+        """The head of an answer that has no length. Raises ValueError."""
+        return _encoded(self._start(response) + _content_type(response) + _end(closes=closes))
+
+    def refusal(self, response: Response) -> bytes:
+        """A whole answer that closes, in uvicorn's own order."""
+        length = f"content-length: {len(response.body)}\r\n"
+        head = self._start(response) + _content_type(response) + length + _end(closes=True)
+        return _encoded(head) + response.body
+
+    def stream(self, response: Response, *, closes: bool, chunked: bool) -> bytes:
+        """The head of a streamed answer. Raises ValueError."""
+        end = ("connection: close\r\n" if closes else "") + (
+            "transfer-encoding: chunked\r\n" if chunked else ""
+        )
+        return _encoded(self._start(response) + _content_type(response) + end + "\r\n")
+
+    def _start(self, response: Response) -> str:
+        lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}\r\n"]
+        lines += [self._date, self._server]
+        for name, value in response.headers:
+            if _BAD_NAME.search(name) or _BAD_VALUE.search(value):
+                raise ValueError(f"a header {name!r} cannot hold {value!r}")
+            lines.append(f"{name.lower()}: {value}\r\n")
+        return "".join(lines)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _content_type(response: Response) -> str:
+    kind = response.content_type
+    return f"content-type: {kind}\r\n" if kind is not None else ""
+
+
+def _end(*, closes: bool) -> str:
+    return "connection: close\r\n\r\n" if closes else "\r\n"
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("latin-1", "replace")

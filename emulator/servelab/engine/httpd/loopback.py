@@ -1,0 +1,118 @@
+"""A client in the server's own process, without sockets: bytes in, bytes out, in turns of the loop.
+
+For tests: how bytes are cut, what is not read and when a side closes is exactly as said.
+"""
+
+import asyncio
+from collections import deque
+
+from servelab.engine.httpd.connection import Connection
+from servelab.engine.httpd.server import HttpServer
+
+
+class _Transport(asyncio.Transport):
+    """What a connection sees of its client."""
+
+    def __init__(self, client: "Client") -> None:
+        super().__init__({"peername": ("192.0.2.1", 40_000)})
+        self._client = client
+        self._high_bytes = 65_536
+        self._write_paused = False
+        self.buffered_bytes = 0
+
+    def is_closing(self) -> bool:
+        return self._client.closing
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        if high is not None:
+            self._high_bytes = high
+
+    def get_write_buffer_size(self) -> int:
+        return self.buffered_bytes
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        if self._client.closing:
+            return
+        self._client.received += data
+        if not self._client.reads:
+            self.buffered_bytes += len(data)
+            if self.buffered_bytes > self._high_bytes and not self._write_paused:
+                self._write_paused = True
+                self._client.connection.pause_writing()
+
+    def drained(self) -> None:
+        """The client has read everything."""
+        self.buffered_bytes = 0
+        if self._write_paused:
+            self._write_paused = False
+            self._client.connection.resume_writing()
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        self._client.ended = True
+
+    def pause_reading(self) -> None:
+        self._client.held = True
+
+    def resume_reading(self) -> None:
+        self._client.held = False
+        self._client.soon()
+
+    def close(self) -> None:
+        self._client.close(aborted=False)
+
+    def abort(self) -> None:
+        self._client.close(aborted=True)
+
+
+class Client:
+    """One connection. ``reads`` off: what the server writes stays in its buffer.
+
+    ``held`` is set while the server does not read; ``ended`` when it has closed its side;
+    ``closing`` when the connection is over, and ``aborted`` if it was cut.
+    """
+
+    def __init__(self, server: HttpServer) -> None:
+        self.received = bytearray()
+        self.reads = True
+        self.held = False
+        self.ended = False
+        self.closing = False
+        self.aborted = False
+        self._loop = asyncio.get_running_loop()
+        self._unsent: deque[bytes] = deque()
+        self._transport = _Transport(self)
+        self.connection = Connection(server)
+        self.connection.connection_made(self._transport)
+
+    def send(self, *parts: bytes) -> None:
+        """Let the server receive these parts one by one, as far as it reads."""
+        self._unsent.extend(parts)
+        self._deliver()
+
+    def end(self) -> None:
+        """Close this side only, as a half-closed client; real loops close the other side too."""
+        self.connection.eof_received()
+        self.close(aborted=False)
+
+    def close(self, *, aborted: bool) -> None:
+        """Close both sides."""
+        if self.closing:
+            return
+        self.closing, self.aborted = True, aborted
+        self._loop.call_soon(self.connection.connection_lost, None)
+
+    def read(self) -> None:
+        """Take what is in the server's buffer."""
+        self.reads = True
+        self._transport.drained()
+
+    def soon(self) -> None:
+        """The server reads again."""
+        self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        while self._unsent and not self.held and not self.closing:
+            self.connection.data_received(self._unsent.popleft())

@@ -1,0 +1,69 @@
+"""Which route a request takes: by exact path, else by patterns in the routes' order. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from servelab.engine.exchange import Route
+
+_PART = re.compile(r"\{(\w+)(:path)?\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The route and the path's parts; without a route, the methods that the path has."""
+
+    route: Route | None
+    allowed: tuple[str, ...] = ()
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+NOWHERE = Match(None)
+
+
+class Router:
+    """A ``{name}`` part matches up to the next slash, ``{name:path}`` slashes too."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        self._patterns = [(_compiled(route.path), route) for route in routes]
+        paths = dict.fromkeys(route.path for route in routes if "{" not in route.path)
+        self._static = {path: self._by_method(path) for path in paths}
+
+    def find(self, method: str, path: str) -> Match:
+        """The first route of the path with this method."""
+        known = self._static.get(path)
+        if known is None:
+            known = self._by_method(path)
+        found = known.get(method)
+        if found is not None:
+            return found
+        return Match(None, tuple(known)) if known else NOWHERE
+
+    def knows(self, path: str) -> bool:
+        """Whether the path has a route under any method."""
+        return path in self._static or any(each.fullmatch(path) for each, _ in self._patterns)
+
+    def other_slash(self, path: str) -> str | None:
+        """The path with or without a slash at its end, if that one is known: as Starlette."""
+        if path in ("", "/"):
+            return None
+        other = path.rstrip("/") if path.endswith("/") else path + "/"
+        return other if self.knows(other) else None
+
+    def _by_method(self, path: str) -> Mapping[str, Match]:
+        found: dict[str, Match] = {}
+        for pattern, route in self._patterns:
+            match = pattern.fullmatch(path)
+            if match is not None and route.method not in found:
+                found[route.method] = Match(route, parameters=match.groupdict())
+        return found
+
+
+def _compiled(path: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    last = 0
+    for part in _PART.finditer(path):
+        parts.append(re.escape(path[last : part.start()]))
+        parts.append(f"(?P<{part[1]}>{'.*' if part[2] else '[^/]+'})")
+        last = part.end()
+    return re.compile("".join(parts) + re.escape(path[last:]))

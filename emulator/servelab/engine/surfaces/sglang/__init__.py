@@ -1,0 +1,1 @@
+"""The outside of SGLang 0.5."""

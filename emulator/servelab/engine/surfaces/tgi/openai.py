@@ -1,0 +1,203 @@
+"""Answers to ``/v1/chat/completions`` and ``/v1/completions``."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from servelab.engine.exchange import JSON, Response
+from servelab.engine.replying import Choice, StreamedReply, WholeReply
+from servelab.engine.surfaces.tgi import limits, origins, replies, tokens
+from servelab.engine.surfaces.tgi.asking import Asked
+from servelab.engine.surfaces.tgi.replies import Answered
+
+FINGERPRINT = f"{limits.VERSION}-{limits.DOCKER_LABEL}"
+DONE = b"data: [DONE]\n\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What an answer begins with: the model's name, and when it was made."""
+
+    model: str
+    created_unix_s: int
+
+
+def chat_reason(choice: Choice) -> str:
+    """The end of a chat: OpenAI's word for the end of the text alone."""
+    reason = replies.finish_reason(choice)
+    return "stop" if reason == "eos_token" else reason
+
+
+def usage(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
+    """Token counts."""
+    return {
+        "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+    }
+
+
+def _logprobs(made: list[tuple[int, str]], top: int) -> dict[str, Any]:
+    return {
+        "content": [
+            {
+                "token": text,
+                "logprob": tokens.logprob(token_id),
+                "top_logprobs": [
+                    {"token": each["text"], "logprob": each["logprob"]}
+                    for each in (tokens.likeliest(token_id, text, top) if top else ())
+                ],
+            }
+            for token_id, text in made
+        ]
+    }
+
+
+class Chat(WholeReply):
+    """A whole chat answer. ``logprobs``: told where the client asked."""
+
+    def __init__(self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool) -> None:
+        super().__init__(asked.call)
+        self._asked = asked
+        self._head = head
+        self._answered = answered
+        self._wants_logprobs = logprobs
+
+    def response(self) -> Response:
+        """The whole answer."""
+        (choice,) = self.choices
+        told = replies.made(choice)
+        top = self._asked.top_n_tokens
+        document = {
+            "object": "chat.completion",
+            "id": "",
+            "created": self._head.created_unix_s,
+            "model": self._head.model,
+            "system_fingerprint": FINGERPRINT,
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": choice.text},
+                    "logprobs": _logprobs(told, top) if self._wants_logprobs else None,
+                    "finish_reason": chat_reason(choice),
+                }
+            ],
+            "usage": usage(choice.prompt.tokens, len(told)),
+        }
+        self._answered(replies.finishes(self.choices))
+        headers = replies.timing_headers(self.choices, self._asked.characters)
+        return origins.crossed(Response(200, tokens.compact(document), JSON, headers))
+
+
+class ChatStream(StreamedReply):
+    """A chat answer, a chunk for each token."""
+
+    def __init__(
+        self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool, include_usage: bool
+    ) -> None:
+        super().__init__(asked.call)
+        self._asked = asked
+        self._answered = answered
+        self._wants_logprobs = logprobs
+        self._include_usage = include_usage
+        self.head = replies.stream_head(asked.characters)
+        before = {
+            "object": "chat.completion.chunk",
+            "id": "",
+            "created": head.created_unix_s,
+            "model": head.model,
+            "system_fingerprint": FINGERPRINT,
+        }
+        self._before = b"data: " + tokens.compact(before)[:-1]
+
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        """One more token."""
+        logprobs = None
+        if self._wants_logprobs:
+            token_id = choice.answer.token(choice.sent - 1)
+            logprobs = _logprobs([(token_id, text)], self._asked.top_n_tokens)
+        told = {
+            "index": 0,
+            "delta": {"role": "assistant", "content": text},
+            "logprobs": logprobs,
+            "finish_reason": chat_reason(choice) if choice.ended else None,
+        }
+        parts.append(self._event([told], None))
+
+    def finish(self, parts: list[bytes]) -> None:
+        """The usage, if it is wanted, and the end."""
+        if self._include_usage:
+            parts.append(self._event([], usage(self.prompt_tokens, self.completion_tokens)))
+        parts.append(DONE)
+        self._answered(replies.finishes(self.choices))
+
+    def _event(self, choices: list[dict[str, Any]], counts: dict[str, int] | None) -> bytes:
+        rest = tokens.compact({"choices": choices, "usage": counts})
+        return self._before + b"," + rest[1:] + b"\n\n"
+
+
+class Completion(WholeReply):
+    """Whole text completions, in the order in which they ended."""
+
+    def __init__(self, asked: Asked, head: Head, answered: Answered) -> None:
+        super().__init__(asked.call)
+        self._asked = asked
+        self._head = head
+        self._answered = answered
+
+    def response(self) -> Response:
+        """The whole answer."""
+        ended = sorted(self.choices, key=lambda each: each.finished.at_s if each.finished else 0.0)
+        document = {
+            "object": "text_completion",
+            "id": "",
+            "created": self._head.created_unix_s,
+            "model": self._head.model,
+            "system_fingerprint": FINGERPRINT,
+            "choices": [
+                {
+                    "index": choice.index,
+                    "text": choice.text,
+                    "logprobs": None,
+                    "finish_reason": chat_reason(choice),
+                }
+                for choice in ended
+            ],
+            "usage": usage(self.prompt_tokens, self.completion_tokens),
+        }
+        self._answered(replies.finishes(self.choices))
+        headers = replies.timing_headers(self.choices, self._asked.characters)
+        told = tuple(each for each in headers if each[0] != "x-compute-time")
+        return origins.crossed(Response(200, tokens.compact(document), JSON, told))
+
+
+class CompletionStream(StreamedReply):
+    """Text completions, a chunk for each token; the last of each prompt has its usage."""
+
+    def __init__(self, asked: Asked, head: Head, answered: Answered) -> None:
+        super().__init__(asked.call)
+        self._head = head
+        self._answered = answered
+        self.head = replies.stream_head(asked.characters)
+
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        """One more token."""
+        head = self._head
+        told = {
+            "index": choice.index,
+            "text": text,
+            "logprobs": None,
+            "finish_reason": replies.finish_reason(choice) if choice.ended else "",
+        }
+        model = {"model": head.model, "system_fingerprint": FINGERPRINT}
+        common = {"object": "text_completion", "id": "", "created": head.created_unix_s}
+        if choice.ended:
+            counts = usage(choice.prompt.tokens, choice.sent)
+            document = common | model | {"choices": [told], "usage": counts}
+        else:
+            document = common | {"choices": [told]} | model
+        parts.append(b"data: " + tokens.compact(document) + b"\n\n")
+
+    def finish(self, parts: list[bytes]) -> None:
+        """The end."""
+        parts.append(DONE)
+        self._answered(replies.finishes(self.choices))

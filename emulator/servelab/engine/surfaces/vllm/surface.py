@@ -1,0 +1,126 @@
+"""The outside of vLLM's OpenAI-compatible server, which is FastAPI on uvicorn."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from modelserve.errors import ModelServeError
+from servelab.engine import exchange as exchanges
+from servelab.engine.calls import Call
+from servelab.engine.core.stepping import QueueFull
+from servelab.engine.exchange import Exchange, Request, Response, Route
+from servelab.engine.surfaces.surface import Host
+from servelab.engine.surfaces.vllm import (
+    anthropic,
+    chunks,
+    protocol,
+    refusals,
+    replies,
+    responses,
+    routes,
+)
+
+
+class VllmSurface:
+    """vLLM 0.33."""
+
+    server = "uvicorn"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._served = host.served
+        self._routes = (
+            Route("POST", "/v1/chat/completions", self._chat),
+            Route("POST", "/v1/completions", self._completion),
+            Route("POST", "/v1/messages", self._messages),
+            Route("POST", "/v1/responses", self._responses),
+            *routes.PlainRoutes(host).routes(),
+        )
+
+    def routes(self) -> Sequence[Route]:
+        """All paths it knows."""
+        return self._routes
+
+    def not_found(self, request: Request) -> Response:
+        """A detail, or the way to the path without its last slash."""
+        target = request.target.partition("?")[0]
+        bare = target.rstrip("/")
+        if bare not in ("", target) and any(
+            exchanges.fits(each.path, bare) for each in self._routes
+        ):
+            return Response(307, content_type=None, headers=(("Location", bare),))
+        return routes.document({"detail": HTTPStatus(404).phrase}, 404)
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        """A detail; FastAPI's router names the method of the path's first route only."""
+        body = routes.document({"detail": HTTPStatus(405).phrase}, 405)
+        return Response(405, body.body, headers=(("Allow", allowed[0]),))
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """OpenAI's shape of an error, or Anthropic's."""
+        refusal = self._refusal(error)
+        words = request.path == "/v1/messages" and refusal.kind != refusals.SCHEMA
+        if words and not isinstance(refusal, anthropic.Refused):
+            refusal = anthropic.translated(refusal)
+        return Response(refusal.status, refusal.body())
+
+    def unready(self, request: Request) -> Response:
+        """It does not listen while it loads."""
+        return Response(503, content_type=None)
+
+    def _refusal(self, error: Exception) -> refusals.Refusal:
+        if isinstance(error, refusals.Refusal):
+            return error
+        if isinstance(error, QueueFull):
+            return refusals.queue_full(self._host.spec.config.queue_limit or 0)
+        if isinstance(error, ModelServeError):
+            return refusals.Refusal(str(error), param="input_tokens")
+        return refusals.internal()
+
+    def _chat(self, exchange: Exchange) -> None:
+        request = exchange.request
+        call = protocol.parse_chat(request.body, request.content_type, self._served)
+        self._answer(exchange, self._head(exchange, "chatcmpl-", call), call)
+
+    def _completion(self, exchange: Exchange) -> None:
+        request = exchange.request
+        call = protocol.parse_completion(request.body, request.content_type, self._served)
+        self._answer(exchange, self._head(exchange, "cmpl-", call), call)
+
+    def _answer(self, exchange: Exchange, head: chunks.Head, call: Call) -> None:
+        if call.late is None:
+            self._host.generate(exchange, replies.reply(head, call))
+        else:
+            _refuse_late(exchange, self._refusal(call.late))
+
+    def _messages(self, exchange: Exchange) -> None:
+        request = exchange.request
+        call = anthropic.parse(request.body, request.content_type, self._served)
+        head = self._head(exchange, "chatcmpl-", call)
+        if call.late is None:
+            self._host.generate(exchange, anthropic.reply(head, call))
+        else:
+            _refuse_late(exchange, anthropic.translated(self._refusal(call.late)))
+
+    def _responses(self, exchange: Exchange) -> None:
+        request = exchange.request
+        call, fields = responses.parse(request.body, request.content_type, self._served)
+        head = chunks.Head(
+            f"resp_{self._host.name()}", int(self._host.unix_s()), self._served.name, call.chat
+        )
+        if call.late is None:
+            self._host.generate(exchange, responses.reply(head, call, fields))
+        else:
+            _refuse_late(exchange, self._refusal(call.late))
+
+    def _head(self, exchange: Exchange, prefix: str, call: Call) -> chunks.Head:
+        name = exchange.request.headers.get("x-request-id") or self._host.name()
+        return chunks.Head(
+            prefix + name, int(self._host.unix_s()), self._served.name, call.chat, call.role
+        )
+
+
+def _refuse_late(exchange: Exchange, refusal: refusals.Refusal) -> None:
+    """Say no in a stream that is open already, as the real engine does."""
+    exchange.begin(Response(content_type=exchanges.EVENT_STREAM))
+    exchange.write(b"data: " + refusal.body() + b"\n\n" + chunks.DONE)
+    exchange.end()
