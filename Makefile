@@ -4,12 +4,13 @@ PYTHON ?= python3
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.modelserve-stamp
 CRDS := crds charts/modelserve/files/crds
+TOKENIZER := emulator/servelab/engine/text/tokenizer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup format check test crds verify demo up bench clean
+.PHONY: help setup format check test crds tokenizer verify demo up bench clean
 
 help: ## Show the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create the virtual environment with everything in it.
 
@@ -39,9 +40,13 @@ crds: setup ## Write the CRDs and their reference from the Python types.
 	$(BIN)/python -P -m modelserve.api.crd --write $(CRDS)
 	$(BIN)/python -P -m modelserve.api.fields --write docs/reference
 
-verify: setup ## Fail if CRDs or reference are not what the Python types say.
+tokenizer: setup ## Train the tokenizer that ships with the engine.
+	$(BIN)/python -P -m servelab.engine.text.training --write $(TOKENIZER)
+
+verify: setup ## Fail if a generated file is not what it is made from.
 	$(BIN)/python -P -m modelserve.api.crd --check $(CRDS)
 	$(BIN)/python -P -m modelserve.api.fields --check docs/reference
+	$(BIN)/python -P -m servelab.engine.text.training --check $(TOKENIZER)
 
 demo: setup ## The whole story: zero, one request, real traffic, zero again.
 	$(BIN)/servelab demo

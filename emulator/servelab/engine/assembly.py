@@ -8,11 +8,38 @@ from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
 from modelserve.engines import kv, launch, profiles, steplaw, types, vllm
 from modelserve.errors import InputError
-from servelab.engine.core.schedule import BLOCK_TOKENS, CoreConfig
-from servelab.engine.core.stepping import StepLaw
+from servelab.engine.core.config import BLOCK_TOKENS, CoreConfig, Policy
+from servelab.engine.core.laws import StepLaw
 
 # Spread of a step's duration around the law; a choice: steps of real engines vary by some per cent.
 STEP_JITTER = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How an engine schedules if it is not told otherwise, and tokens in a block of its KV cache.
+
+    ``divides_prompts`` and ``mixes`` name the options that switch on what is off.
+    """
+
+    policy: Policy = Policy.VLLM
+    block_tokens: int = BLOCK_TOKENS
+    prefix_caching: bool = True
+    divides_prompts: str | None = None
+    mixes: str | None = None
+
+
+# SGLang's cache is kept by the token; blocks that large are a choice, for the sake of speed.
+RULES: Mapping[EngineType, Rules] = {
+    EngineType.VLLM: Rules(),
+    EngineType.SGLANG: Rules(Policy.SGLANG, mixes="enable-mixed-chunk"),
+    EngineType.TENSORRT_LLM: Rules(
+        Policy.NO_EVICT, block_tokens=32, divides_prompts="enable-chunked-prefill"
+    ),
+    EngineType.TRITON: Rules(Policy.NO_EVICT, block_tokens=32, prefix_caching=False),
+    EngineType.NIM: Rules(Policy.NO_EVICT, block_tokens=32, prefix_caching=False),
+    EngineType.TGI: Rules(),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +53,7 @@ class EngineSpec:
     gpu_memory_utilization: float
     seed: int
     profile: types.Profile = vllm.PROFILE  # of the engine it stands in for
+    options: tuple[tuple[str, str], ...] = ()  # of this engine alone, by its own names
 
 
 def build(
@@ -47,19 +75,22 @@ def from_launch(
     parsed: launch.Launch, gpu: gpus.Gpu, seed: int, jitter: float = STEP_JITTER
 ) -> EngineSpec:
     """The engine of a launch. Raises InputError where model and context do not fit the GPUs."""
-    law = steplaw.StepLaw.of(
-        parsed.model, gpu, parsed.tensor_parallel, parsed.quantization, parsed.engine
-    )
+    law = steplaw.StepLaw.of_launch(parsed, gpu)
+    rules, options = RULES[parsed.engine], dict(parsed.options)
     config = CoreConfig(
         max_sequences=parsed.max_sequences,
         max_batched_tokens=parsed.max_batched_tokens,
         max_model_tokens=parsed.max_model_tokens,
-        kv_blocks=_blocks(parsed, gpu),
+        kv_blocks=_kv_tokens(parsed, gpu) // rules.block_tokens,
+        block_size=rules.block_tokens,
         batching=parsed.batching,
         queue_limit=parsed.queue_limit,
         jitter=jitter,
         front_s=law.first_token_constant_s,
-        prefix_caching=parsed.prefix_caching and parsed.engine is EngineType.VLLM,
+        prefix_caching=parsed.prefix_caching and rules.prefix_caching,
+        policy=rules.policy,
+        chunked_prefill=rules.divides_prompts is None or rules.divides_prompts in options,
+        mixed_chunk=rules.mixes in options,
     )
     return EngineSpec(
         served_name=parsed.served_name,
@@ -69,21 +100,16 @@ def from_launch(
         gpu_memory_utilization=parsed.gpu_memory_utilization,
         seed=seed,
         profile=profiles.of(parsed.engine),
+        options=parsed.options,
     )
 
 
-def _blocks(parsed: launch.Launch, gpu: gpus.Gpu) -> int:
-    tokens = kv.capacity_tokens(
-        parsed.model,
-        gpu,
-        parsed.tensor_parallel,
-        parsed.quantization,
-        parsed.gpu_memory_utilization,
-    )
+def _kv_tokens(parsed: launch.Launch, gpu: gpus.Gpu) -> int:
+    tokens = kv.capacity_of_launch(parsed, gpu)
     if tokens < parsed.max_model_tokens:
         raise InputError(
             f"{parsed.model.name} on {parsed.tensor_parallel} × {gpu.title} has room for {tokens} "
             f"tokens of KV cache, less than one request of the maximum length "
             f"{parsed.max_model_tokens}: lower --max-model-len or use more GPUs"
         )
-    return tokens // BLOCK_TOKENS
+    return tokens

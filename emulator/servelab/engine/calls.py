@@ -1,18 +1,28 @@
 """A checked request, whatever engine it was put to."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from modelserve.errors import ModelServeError
-from servelab.engine.text import vocabulary
+from servelab.engine.text import answers, encoding, writing
 
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What the engine serves: the model's name, and its length in tokens."""
+    """What the engine serves: the model's name, and its length in tokens.
+
+    ``options`` are what only this engine has, by its own names.
+    """
 
     name: str
     max_model_tokens: int
+    options: tuple[tuple[str, str], ...] = ()
+
+    def has(self, option: str) -> bool:
+        """Whether an option was given, and is not ``false``."""
+        return dict(self.options).get(option, "false") != "false"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +35,15 @@ class Prompt:
 
     def encoded(self) -> Sequence[int]:
         """Its token ids."""
-        return self.ids or vocabulary.encode(self.text)
+        return self.ids or encoding.encode(self.text)
+
+
+class Calling(StrEnum):
+    """How a client wants a function called."""
+
+    AUTO = "auto"  # or not, as the model likes
+    REQUIRED = "required"
+    NAMED = "named"  # a certain one
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +69,18 @@ class Call:
     prompt_logprobs: bool = False
     return_token_ids: bool = False
     role: str = "assistant"
+    write: writing.Write | None = None  # what the answer must be; None: words
+    tells_cached: bool = False  # usage says how much of the prompt was in the prefix cache
+    calling: Calling | None = None  # the answer is a call of a function
     late: ModelServeError | None = None  # what the engine says once headers are out
 
     def limit_tokens(self, prompt: Prompt, served: Served) -> int:
         """The most tokens an answer to this prompt may have."""
         room = served.max_model_tokens - prompt.tokens
         return room if self.max_tokens is None else min(room, self.max_tokens)
+
+    def answer(self, seed: int) -> answers.Answer:
+        """What one answer says; of the same seed always the same."""
+        if self.write is None:
+            return answers.Words(seed)
+        return answers.Written(self.write(random.Random(seed)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from servelab.engine.calls import Call, Prompt
 from servelab.engine.core.sequences import Finish, FirstToken
 from servelab.engine.exchange import EVENT_STREAM, Exchange, Response
+from servelab.engine.text.answers import Answer
 from servelab.engine.text.lengths import Ending
-from servelab.engine.text.vocabulary import Answer
 
 
 class Choice:
@@ -111,6 +111,12 @@ class Reply(ABC):
     def flush(self) -> None:
         """Send what came since the last flush."""
 
+    def fail(self, error: Exception) -> None:
+        """It cannot be completed, for a fault of our own."""
+        exchange, self._exchange = self._exchange, None
+        if exchange is not None:
+            exchange.fail(error)
+
     @property
     def finished(self) -> bool:
         """Whether all choices have ended."""
@@ -142,8 +148,8 @@ class WholeReply(Reply):
     def flush(self) -> None:
         exchange = self._exchange
         if exchange is not None and self.finished:
-            self._exchange = None
             exchange.respond(self.response())
+            self._exchange = None
 
 
 class StreamedReply(Reply):
@@ -196,9 +202,9 @@ class StreamedReply(Reply):
         self.collect(parts)
         finished = self.finished
         if finished:
-            self._exchange = None
             self.finish(parts)
         if parts:
             exchange.write(b"".join(parts))
         if finished:
+            self._exchange = None
             exchange.end()

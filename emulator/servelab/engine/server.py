@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from modelserve.ports import Clock
 from servelab.engine import stamps
+from servelab.engine.admin.control import Control
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Call, Served
 from servelab.engine.core.sequences import CoreRequest
@@ -18,10 +19,9 @@ from servelab.engine.httpd.server import HttpServer
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import registry
-from servelab.engine.surfaces.surface import State
+from servelab.engine.surfaces.surface import State, Surface
 from servelab.engine.text import lengths
 from servelab.engine.text.transcript import Transcript
-from servelab.engine.text.vocabulary import Answer
 
 BACKLOG = 2048
 # vLLM tells its load every 10 s while it has any.
@@ -35,13 +35,17 @@ class EngineServer:
         self,
         spec: EngineSpec,
         clock: Clock,
-        on_log: Callable[[str], None] = lambda line: None,
+        on_log: Callable[[str], None] | None = None,
         *,
         ends_by_itself: bool = True,
+        control: Control | None = None,
     ) -> None:
-        """``ends_by_itself``: answers end where a model would, not at the limit alone."""
+        """``ends_by_itself``: answers end where a model would, not at the limit alone.
+
+        ``control``: what changes its metrics and makes it fail, if anything does.
+        """
         self.spec = spec
-        self.served = Served(spec.served_name, spec.config.max_model_tokens)
+        self.served = Served(spec.served_name, spec.config.max_model_tokens, spec.options)
         self.created_unix_s = int(time.time())
         self.state = State.LOADING
         self._clock = clock
@@ -49,13 +53,20 @@ class EngineServer:
         self._ends_by_itself = ends_by_itself
         self._rng = random.Random(spec.seed)
         self._names = random.Random()  # names must differ from those of other engines
-        core = EngineCore(spec.config, spec.law, random.Random(self._rng.getrandbits(64)))
-        outside = registry.of(spec.profile.engine)
-        self.load: Load = core
+        law = spec.law if control is None else control.law(spec.law)
+        self._core = EngineCore(spec.config, law, random.Random(self._rng.getrandbits(64)))
+        outside = registry.of(spec.profile.engine, spec.options)
+        self.load: Load = self._core if control is None else control.load(self._core)
         self.exporter: Exporter = outside.exporter(spec, self.load, time.time())
-        self.driver = Driver(core, clock, self.exporter)
+        self.driver = Driver(self._core, clock, self.exporter)
         self._log = outside.log
-        self._http = HttpServer(outside.surface(self), self._answered)
+        self._control = control
+        surface: Surface = outside.surface(self)
+        if control is not None:
+            surface = control.surface(surface, spec.profile)
+            control.attach(self)
+        quiet = on_log is None or self.served.has("disable-uvicorn-access-log")
+        self._http = HttpServer(surface, None if quiet else self._answered)
         self._load_timer: asyncio.TimerHandle | None = None
         self._totals = self.exporter.totals
 
@@ -76,14 +87,22 @@ class EngineServer:
         """Bring the core and the exporter up to now."""
         self.driver.settle()
 
+    def end_step(self, in_s: float) -> None:
+        """Let the step under way end so many seconds from now."""
+        self.settle()
+        self._core.end_step(self._clock.now_s() + in_s)
+        self.settle()
+
     async def listen(self, sock: socket.socket) -> None:
         """Listen, and answer as an engine that still loads."""
+        self._http.loading = True
         await self._http.start(sock)
 
     async def start(self, sock: socket.socket) -> None:
         """Listen, if it does not yet, and be ready."""
         if not self._http.listening:
             await self._http.start(sock)
+        self._http.loading = False
         self.state = State.READY
         self._load_timer = asyncio.get_running_loop().call_later(LOAD_LOG_REAL_S, self._log_load)
 
@@ -115,6 +134,8 @@ class EngineServer:
         planned = self._plan(reply, call)
         reply.add([choice for _, choice in planned])
         try:
+            if self._control is not None:
+                self._control.before_generate(self.spec.config.queue_limit)
             self.driver.submit(planned)
         except QueueFull:
             self.exporter.count_rejection()
@@ -130,7 +151,7 @@ class EngineServer:
             limit = call.limit_tokens(prompt, self.served)
             for _ in range(call.n):
                 seed = self._rng.getrandbits(32) if call.seed is None else call.seed + len(planned)
-                answer = Answer(seed)
+                answer = call.answer(seed)
                 natural = self._ends_by_itself and not call.ignore_eos
                 rng = random.Random(seed) if natural else None
                 ending = lengths.ending(call, limit, answer, rng)
@@ -166,5 +187,5 @@ class EngineServer:
         self._say(line)
 
     def _say(self, line: str | None) -> None:
-        if line is not None:
+        if line is not None and self._on_log is not None:
             self._on_log(stamps.stamped(line, time.time()))

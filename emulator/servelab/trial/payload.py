@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 
-from servelab.engine.text import vocabulary
+from servelab.engine.text import answers, vocabulary
 from servelab.workload import arrivals
 
 TEMPLATE_TOKENS = (
@@ -30,7 +30,7 @@ def streamed_chat(model: str, host: str, arrival: arrivals.Arrival, seed: int) -
     words = max(1, arrival.input_tokens - TEMPLATE_TOKENS)
     body = {
         "model": model,
-        "messages": [{"role": "user", "content": vocabulary.Answer(seed).text(words)}],
+        "messages": [{"role": "user", "content": answers.Words(seed).text(words)}],
         "max_tokens": arrival.output_tokens,
         "ignore_eos": True,
         "stream": True,

@@ -1,4 +1,4 @@
-"""Files generated from the models: written by ``make crds``, compared by ``make verify``."""
+"""Files that are generated: written by ``make crds`` and its like, compared by ``make verify``."""
 
 import argparse
 import pathlib
@@ -7,7 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def main(program: str, description: str | None, documents: Mapping[str, str]) -> int:
+def main(
+    program: str,
+    description: str | None,
+    documents: Mapping[str, str],
+    made_by: str = "make crds",
+) -> int:
     """Write or check ``documents`` (text by file name) in folders; 1 if a checked one differs."""
     parser = argparse.ArgumentParser(prog=program, description=description)
     action = parser.add_mutually_exclusive_group(required=True)
@@ -24,5 +29,5 @@ def main(program: str, description: str | None, documents: Mapping[str, str]) ->
             elif not path.exists() or path.read_text() != text:
                 stale.append(path)
     for path in stale:
-        sys.stderr.write(f"{path} does not match the models; run `make crds`\n")
+        sys.stderr.write(f"{path} does not match what it is made from; run `{made_by}`\n")
     return 1 if stale else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from servelab.engine.calls import Call
 from servelab.engine.core.sequences import FinishReason
-from servelab.engine.text.vocabulary import Answer
+from servelab.engine.text.answers import Answer
 
 # A chat answer's length is log-normal with the median and spread of the Azure 2023 conversation
 # trace (19 366 answers: median 129, mean 211, standard deviation of the logarithm 0.86).
@@ -35,12 +35,16 @@ def natural_tokens(rng: random.Random) -> int:
 
 
 def ending(call: Call, limit_tokens: int, answer: Answer, rng: random.Random | None) -> Ending:
-    """How this answer ends, where it may have so many tokens; without ``rng``: not by itself."""
+    """How this answer ends, where it may have so many tokens.
+
+    Without ``rng`` words do not end by themselves; a text that has an end always does.
+    """
     end = Ending(limit_tokens, FinishReason.LENGTH)
-    if rng is not None:
+    natural = answer.tokens
+    if natural is None and rng is not None:
         natural = max(natural_tokens(rng), call.min_tokens)
-        if natural < limit_tokens:
-            end = Ending(natural, FinishReason.STOP)
+    if natural is not None and natural < limit_tokens:
+        end = Ending(natural, FinishReason.STOP)
     if call.stop or call.stop_token_ids:
         return _stopped(call, answer, end)
     return end

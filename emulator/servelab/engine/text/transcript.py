@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from servelab.engine.text.vocabulary import Answer
+from servelab.engine.text.answers import Answer
 
 
 class Transcript:

@@ -2,7 +2,9 @@
 
 import pytest
 
+from modelserve.api.spec import EngineType
 from servelab.engine import assembly
+from servelab.engine.core.config import Policy
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 H100 = "NVIDIA-H100-80GB-HBM3"
@@ -15,11 +17,40 @@ H100 = "NVIDIA-H100-80GB-HBM3"
         (["vllm", "serve", LLAMA, "--enable-prefix-caching"], True),
         (["vllm", "serve", LLAMA, "--no-enable-prefix-caching"], False),
         (["vllm", "serve", "--no-enable-prefix-caching", LLAMA], False),
-        (["python3", "-m", "sglang.launch_server", "--model-path", LLAMA], False),
+        (["python3", "-m", "sglang.launch_server", "--model-path", LLAMA], True),
+        (["trtllm-serve", LLAMA], True),
     ],
 )
-def test_vllm_has_its_prefix_cache_unless_it_is_switched_off(
+def test_engines_have_their_prefix_cache_unless_it_is_switched_off(
     command: list[str], expected: bool
 ) -> None:
     container = {"name": "engine", "image": "registry.example/engine", "command": command}
     assert assembly.build(container, {}, H100, seed=0).config.prefix_caching is expected
+
+
+def test_what_vllm_is_told_of_tools_reaches_its_server() -> None:
+    command = ["vllm", "serve", LLAMA, "--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    options = dict(assembly.build(container, {}, H100, seed=0).options)
+    assert options == {"enable-auto-tool-choice": "true", "tool-call-parser": "hermes"}
+
+
+@pytest.mark.parametrize(
+    ("command", "policy", "block_tokens", "divides"),
+    [
+        (["vllm", "serve", LLAMA], Policy.VLLM, 16, True),
+        (["python3", "-m", "sglang.launch_server", "--model-path", LLAMA], Policy.SGLANG, 16, True),
+        (["trtllm-serve", LLAMA], Policy.NO_EVICT, 32, False),
+    ],
+)
+def test_each_engine_schedules_by_its_own_rules(
+    command: list[str], policy: Policy, block_tokens: int, divides: bool
+) -> None:
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    config = assembly.build(container, {}, H100, seed=0).config
+    found = (config.policy, config.block_size, config.chunked_prefill)
+    assert found == (policy, block_tokens, divides)
+
+
+def test_every_engine_has_rules() -> None:
+    assert set(assembly.RULES) == set(EngineType)

@@ -110,3 +110,13 @@ async def test_stopping_the_pool_ends_its_processes() -> None:
         process_id = pool.process_ids[0]
     with pytest.raises(ProcessLookupError):
         os.kill(process_id, 0)
+
+
+async def test_an_engine_that_is_open_answers_that_it_loads_until_served() -> None:
+    async with started() as (pool, _):
+        dial = await pool.reserve("uid", CONTAINER, {}, H100, 1)
+        await pool.open("uid")
+        loading = await health(dial)
+        await pool.serve("uid")
+        await pool.serve("uid")
+        assert (loading, await health(dial)) == (503, 200)

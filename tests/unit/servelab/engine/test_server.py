@@ -24,6 +24,12 @@ from servelab.engine.server import EngineServer
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 FOREVER: dict[str, Any] = CHAT | {"ignore_eos": True, "max_tokens": 8000, "stream": True}
 
+# What the operator's own launch switches on, where an engine has it off.
+METRICS_ON = {
+    EngineType.SGLANG: (("enable-metrics", ""),),
+    EngineType.TENSORRT_LLM: (("return-perf-metrics", "true"),),
+}
+
 
 class Running:
     """A served engine and a client for it."""
@@ -67,7 +73,10 @@ async def running(
     config = CoreConfig(
         *(slots, 512, 8192, 4096), queue_limit=queue_limit, prefix_caching=prefix_caching
     )
-    spec = EngineSpec("m", "org/model", config, SteadyLaw(step_s), 0.9, 1, profiles.of(engine))
+    spec = EngineSpec(
+        *("m", "org/model", config, SteadyLaw(step_s), 0.9, 1, profiles.of(engine)),
+        options=METRICS_ON.get(engine, ()),
+    )
     lines: list[str] = []
     server = EngineServer(spec, SystemClock(), lines.append)
     sock = socket.socket()

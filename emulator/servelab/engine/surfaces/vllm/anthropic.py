@@ -7,16 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from servelab.engine.calls import Call, Served
-from servelab.engine.exchange import Response
-from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces.vllm import (
-    bodies,
-    chunks,
-    messages,
-    protocol,
-    refusals,
-    rules,
-)
+from servelab.engine.surfaces.vllm import bodies, messages, protocol, refusals, rules
 
 # Anthropic's word for a refusal, by HTTP status.
 KINDS = {
@@ -110,7 +101,6 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
     request = protocol.validate(MessagesRequest, protocol.load(raw, content_type))
     body: dict[str, Any] = {
         "model": request.model,
-        "messages": _chat(request),
         "max_completion_tokens": request.max_tokens,
         "stop": request.stop_sequences,
         "temperature": request.temperature,
@@ -119,8 +109,7 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
         "stream": request.stream,
     }
     try:
-        if request.tools and (request.tool_choice is None or request.tool_choice.type != "none"):
-            raise refusals.Refusal("This engine runs without a tool parser: leave tools out.")
+        body |= {"messages": _chat(request)} | _tools(request)
         chat = protocol.validate(bodies.ChatRequest, body)
         return protocol.chat(chat, body["messages"], served)
     except refusals.Refusal as refusal:
@@ -130,8 +119,9 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
 def count(raw: bytes, content_type: str, served: Served) -> dict[str, Any]:
     """The answer to how many tokens a prompt takes. Raises Refusal."""
     request = protocol.validate(CountRequest, protocol.load(raw, content_type))
-    body: dict[str, Any] = {"model": request.model, "messages": _chat(request)}
+    body: dict[str, Any] = {"model": request.model}
     try:
+        body |= {"messages": _chat(request)} | _tools(request)
         call = protocol.chat(protocol.validate(bodies.ChatRequest, body), body["messages"], served)
     except refusals.Refusal as refusal:
         raise translated(refusal) from None
@@ -154,114 +144,72 @@ def translated(refusal: refusals.Refusal) -> Refused:
     return Refused(str(refusal), status=refusal.status, kind=kind)
 
 
+def _tools(request: CountRequest) -> dict[str, Any]:
+    """Its tools and its choice among them as those of a chat."""
+    if not request.tools:
+        return {}
+    tools = [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": {"type": "object"} | tool.input_schema,
+            },
+        }
+        for tool in request.tools
+    ]
+    choice = request.tool_choice
+    chosen: Any = "auto" if choice is None else _CHOICES.get(choice.type)
+    if chosen is None and choice is not None:
+        chosen = {"type": "function", "function": {"name": choice.name}}
+    return {"tools": tools, "tool_choice": chosen}
+
+
+_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+
+
 def _chat(request: CountRequest) -> list[dict[str, Any]]:
-    """Its messages as those of a chat; what is no text does not count."""
-    system = [{"role": "system", "content": _text(request.system)}] if request.system else []
-    said = [{"role": each.role, "content": _text(each.content)} for each in request.messages]
-    return system + said
+    """Its messages as those of a chat; thoughts do not count."""
+    said: list[dict[str, Any]] = []
+    if request.system and (text := _system(request.system)):
+        said.append({"role": "system", "content": text})
+    for message in request.messages:
+        if message.role == "system":
+            if text := _system(message.content):
+                said.append({"role": "system", "content": text})
+        elif isinstance(message.content, str):
+            said.append({"role": message.role, "content": message.content})
+        else:
+            said += _turns(message.role, message.content)
+    return said
 
 
-def _text(content: str | Sequence[Block]) -> str:
-    if isinstance(content, str):
-        return content
-    if any(block.type == "image" for block in content):
-        raise translated(refusals.Refusal("This model takes text blocks only, not 'image'."))
-    return "\n".join(
-        block.text or messages.text({"content": block.content if block.content else ""})
-        for block in content
-    )
+def _system(content: str | Sequence[Block]) -> str:
+    """A system prompt, without the header in which a client attributes its requests."""
+    parts = [content] if isinstance(content, str) else [block.text or "" for block in content]
+    return "".join(part for part in parts if not part.startswith("x-anthropic-billing-header"))
 
 
-def stop_reason(choice: Choice) -> tuple[str | None, str | None]:
-    """Anthropic's reason of an end, and the sequence that stopped it."""
-    if choice.reason == "length":
-        return "max_tokens", None
-    if choice.reason != "stop":
-        return None, None
-    if isinstance(choice.stop_reason, str):
-        return "stop_sequence", choice.stop_reason
-    return "end_turn", None
-
-
-def reply(head: chunks.Head, call: Call) -> Reply:
-    """The answer to a messages request."""
-    return MessagesStream(head, call) if call.stream else MessagesWhole(head, call)
-
-
-class MessagesWhole(WholeReply):
-    """An answer as one message."""
-
-    def __init__(self, head: chunks.Head, call: Call) -> None:
-        super().__init__(call)
-        self._head = head
-
-    def response(self) -> Response:
-        (choice,) = self.choices
-        document: dict[str, Any] = {
-            "id": self._head.id,
-            "type": "message",
-            "role": "assistant",
-            "content": [{"type": "text", "text": choice.text}],
-            "model": self._head.model,
-        }
-        reason, sequence = stop_reason(choice)
-        ending = {"stop_reason": reason, "stop_sequence": sequence}
-        document |= {name: value for name, value in ending.items() if value is not None}
-        counts = {"input_tokens": self.prompt_tokens, "output_tokens": self.completion_tokens}
-        document |= {"usage": counts}
-        return Response(body=json.dumps(document, separators=(",", ":")).encode())
-
-
-class MessagesStream(StreamedReply):
-    """An answer as Anthropic's events."""
-
-    def __init__(self, head: chunks.Head, call: Call) -> None:
-        super().__init__(call)
-        self._head = head
-        self._block = False
-
-    def begin(self, parts: list[bytes]) -> None:
-        message: dict[str, Any] = {
-            "id": self._head.id,
-            "type": "message",
-            "role": "assistant",
-            "content": [],
-            "model": self._head.model,
-            "stop_reason": None,
-            "stop_sequence": None,
-            "usage": {"input_tokens": self.prompt_tokens, "output_tokens": 0},
-        }
-        parts.append(_event({"type": "message_start", "message": message}))
-
-    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
-        if not text:
-            return
-        if not self._block:
-            self._block = True
-            start = {"type": "text", "text": ""}
-            event = {"type": "content_block_start", "content_block": start, "index": 0}
-            parts.append(_event(event))
-        parts.append(_BEFORE + json.dumps(text)[1:-1].encode() + _AFTER)
-
-    def finish(self, parts: list[bytes]) -> None:
-        if self._block:
-            parts.append(_event({"type": "content_block_stop", "index": 0}))
-        reason, sequence = stop_reason(self.choices[0])
-        counts = {"input_tokens": self.prompt_tokens, "output_tokens": self.completion_tokens}
-        delta = {"stop_reason": reason, "stop_sequence": sequence}
-        parts.append(_event({"type": "message_delta", "delta": delta, "usage": counts}))
-        parts.append(_event({"type": "message_stop"}))
-
-
-def _event(document: dict[str, Any]) -> bytes:
-    return chunks.event(document, document["type"])
-
-
-# Prebuilt: what stands before and after the text of a delta.
-_BEFORE, _AFTER = _event(
-    {
-        "type": "content_block_delta",
-        "delta": {"type": "text_delta", "text": "TEXT"},
-        "index": 0,
-    }
-).split(b"TEXT")
+def _turns(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """A message's blocks: what tools answered, each by itself, then the message."""
+    said, parts, calls = [], [], []
+    for block in blocks:
+        if block.type == "image":
+            raise refusals.Refusal("This model takes text blocks only, not 'image'.")
+        if block.type == "text" and block.text:
+            parts.append(block.text)
+        elif block.type == "tool_use":
+            function = {"name": block.name or "", "arguments": json.dumps(block.input or {})}
+            calls.append({"id": block.id or "call", "type": "function", "function": function})
+        elif block.type == "tool_result" and role == "user":
+            result = messages.text({"content": block.content})
+            said.append({"role": "tool", "tool_call_id": block.tool_use_id, "content": result})
+        elif block.type == "tool_result":
+            parts.append(f"Tool result: {block.content or ''}")
+    turn: dict[str, Any] = {"role": role}
+    if parts:
+        turn["content"] = "\n".join(parts)
+    if calls:
+        turn["tool_calls"] = calls
+    return said if role == "user" and not parts else [*said, turn]

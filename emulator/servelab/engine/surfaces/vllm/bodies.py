@@ -68,6 +68,15 @@ class LegacyStructuralTagFormat(Body):
     triggers: list[str]
 
 
+class StructuredOutputs(Body):
+    json_schema: str | dict[str, Any] | None = Field(default=None, alias="json")
+    regex: str | None = None
+    choice: list[str] | None = None
+    grammar: str | None = None
+    json_object: bool | None = None
+    structural_tag: str | None = None
+
+
 class Sampling(Body):
     """What all requests for text have in common."""
 
@@ -93,6 +102,7 @@ class Sampling(Body):
     allowed_token_ids: list[int] | None = None
     bad_words: list[str] = Field(default_factory=list)
     response_format: ResponseFormat | StructuralTagFormat | LegacyStructuralTagFormat | None = None
+    structured_outputs: StructuredOutputs | None = None
     priority: int = Field(default=0, ge=INT64_MIN, le=INT64_MAX)
     request_id: str | None = None
     return_token_ids: bool | None = None
@@ -176,7 +186,10 @@ class TokenizePrompt(Body):
 class TokenizeChat(Body):
     model: str | None = None
     messages: list[Message]
+    add_generation_prompt: bool = True
+    continue_final_message: bool = False
     return_token_strs: bool | None = False
+    tools: list[Tool] | None = None
 
     @model_validator(mode="before")
     @classmethod

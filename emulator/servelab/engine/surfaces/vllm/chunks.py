@@ -1,5 +1,6 @@
 """The bytes of an answer with vLLM 0.33's fields: server-sent events, or one JSON document."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ DONE = b"data: [DONE]\n\n"
 FINGERPRINT = "servelab"
 # Stands for the text in a prebuilt event; no id or name that came by HTTP can hold it.
 _MARK = "\0"
+_text = json.encoder.encode_basestring_ascii  # a text as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,24 +42,34 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a choice, or a whole one, with what the client asked to have beside the text."""
+    """A part of a choice, or a whole one, with what the client asked to have beside the text.
 
-    text: str
+    Where ``calls`` is not None, ``text`` may be None: a part then tells of calls alone.
+    """
+
+    text: str | None
     end: End | None = None
     usage: Mapping[str, Any] | None = None
     logprobs: Mapping[str, Any] | None = None
     token_ids: Sequence[int] | None = None
     prompt_token_ids: Sequence[int] | None = None
     prompt_logprobs: Sequence[None] | None = None
+    calls: Sequence[Mapping[str, Any]] | None = None
 
 
-def usage(prompt_tokens: int, completion_tokens: int) -> dict[str, Any]:
-    """Token counts."""
-    return {
+def usage(
+    prompt_tokens: int, completion_tokens: int, details: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Token counts, and where prompt tokens came from if that is told."""
+    counts: dict[str, Any] = {
         "prompt_tokens": prompt_tokens,
         "total_tokens": prompt_tokens + completion_tokens,
         "completion_tokens": completion_tokens,
     }
+    return counts | ({"prompt_tokens_details": details} if details else {})
+
+
+_COUNTS = tuple(usage(0, 0))
 
 
 class ChoiceChunks:
@@ -105,9 +117,12 @@ class ChoiceChunks:
         return event(document | {"kv_transfer_params": None})
 
     def _chat(self, piece: Piece) -> dict[str, Any]:
+        delta: dict[str, Any] = {"content": piece.text}
+        if piece.calls is not None:
+            delta = delta | {"tool_calls": piece.calls} if piece.calls else {}
         choice = {
             "index": self._index,
-            "delta": {"content": piece.text},
+            "delta": delta,
             "logprobs": piece.logprobs,
             "finish_reason": piece.end and piece.end.reason,
             "token_ids": piece.token_ids,
@@ -135,6 +150,11 @@ def event(document: Mapping[str, Any], name: str = "") -> bytes:
     return b"event: " + name.encode() + b"\n" + data if name else data
 
 
+def quoted(text: str) -> bytes:
+    """A text as it stands within a JSON string."""
+    return json.dumps(text)[1:-1].encode()
+
+
 def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice, if the client asked for usage."""
     document = head.fields(stream=True) | {"choices": [], "usage": dict(counts)}
@@ -143,13 +163,41 @@ def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
 
 def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> bytes:
     """A complete answer."""
+    piece = choices[0]
+    text, end, calls = piece.text, piece.end or End(""), piece.calls
+    bare = piece == Piece(text, piece.end, calls=calls) and not calls
+    if text is None or not bare or len(choices) > 1 or len(counts) > len(_COUNTS):
+        return _encoded(_whole(head, choices, counts))
+    # Most have one choice and nothing beside its text: these are put into a form made once.
+    reason = _text(end.reason) if piece.end else "null"
+    stop = "null" if end.stop_reason is None else json.dumps(end.stop_reason)
+    return (
+        _form(head.model, head.role, chat=head.chat)
+        % (_text(head.id), head.created, _text(text), reason, stop, *counts.values())
+    ).encode()
+
+
+@functools.lru_cache(maxsize=64)
+def _form(model: str, role: str, *, chat: bool) -> str:
+    """A complete answer with places for what differs from one to the next."""
+    head, piece = Head(_MARK, 0, model, chat, role), Piece(_MARK, End(_MARK, _MARK))
+    document = _whole(head, [piece], usage(0, 0)) | {"created": _MARK}
+    document["usage"] |= dict.fromkeys(_COUNTS, _MARK)
+    return _encoded(document).decode().replace("%", "%%").replace(_text(_MARK), "%s")
+
+
+def _encoded(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> dict[str, Any]:
     details = {"prompt_tokens_details": None, "completion_tokens_details": None}
     build = _chat_choice if head.chat else _text_choice
     document = head.fields(stream=False) | {
         "choices": [build(head, index, choice) for index, choice in enumerate(choices)],
         "service_tier": None,
         "system_fingerprint": FINGERPRINT,
-        "usage": dict(counts) | details,
+        "usage": {**counts, **details, **counts},
     }
     if head.chat:
         document |= {
@@ -157,13 +205,14 @@ def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> by
             "prompt_token_ids": choices[0].prompt_token_ids,
             "prompt_text": None,
         }
-    document |= {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": None}
-    return json.dumps(document, separators=(",", ":")).encode()
+    return document | {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": None}
 
 
 def _chat_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
-    empty = ("refusal", "annotations", "audio", "function_call", "reasoning")
+    empty = ("refusal", "annotations", "audio", "function_call")
     message = {"role": head.role, "content": choice.text} | dict.fromkeys(empty)
+    message |= {"tool_calls": choice.calls} if choice.calls else {}
+    message |= {"reasoning": None}
     return {
         "index": index,
         "message": message,

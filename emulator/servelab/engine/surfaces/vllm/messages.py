@@ -3,12 +3,14 @@
 The class names are those of OpenAI's client, because an error's path names the class.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Required
 
 from typing_extensions import TypedDict
 
 from servelab.engine.surfaces.vllm import refusals
+from servelab.engine.text import template
 
 
 class TextPart(TypedDict, total=False):
@@ -112,6 +114,24 @@ Message = (
     | ChatCompletionFunctionMessageParam
     | CustomChatCompletionMessageParam
 )
+
+
+def turn(message: Mapping[str, Any]) -> template.Message:
+    """A message as it came, for the chat template. Raises Refusal as ``text`` does."""
+    role = str(message.get("role", ""))
+    made = message.get("tool_calls") if role == "assistant" else None
+    calls = tuple(map(_called, made)) if isinstance(made, list) else ()
+    return template.Message(role, text(message), calls)
+
+
+def _called(call: object) -> template.Called:
+    function = call.get("function") if isinstance(call, Mapping) else None
+    if not isinstance(function, Mapping):
+        raise refusals.Refusal("tool_calls must hold functions.", param="tool_calls")
+    arguments = function.get("arguments") or ""
+    if not isinstance(arguments, str):
+        arguments = json.dumps(arguments, ensure_ascii=False)
+    return template.Called(str(function.get("name", "")), arguments)
 
 
 def text(message: Mapping[str, Any]) -> str:

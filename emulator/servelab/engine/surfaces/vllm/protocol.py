@@ -7,9 +7,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from servelab.engine.calls import Call, Prompt, Served
-from servelab.engine.surfaces.vllm import bodies, messages, refusals, rules
-from servelab.engine.text import vocabulary
+from servelab.engine.calls import Call, Calling, Prompt, Served
+from servelab.engine.surfaces.vllm import bodies, guided, messages, refusals, rules
+from servelab.engine.text import encoding, template, writing
+
+# Of Llama 3 and of Qwen; vLLM takes a text for too long by its characters from there on.
+LONGEST_TOKEN_CHARACTERS = 128
 
 _TOKENIZE: TypeAdapter[bodies.TokenizePrompt | bodies.TokenizeChat] = TypeAdapter(
     bodies.TokenizePrompt | bodies.TokenizeChat
@@ -62,20 +65,18 @@ def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
 def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served: Served) -> Call:
     """A chat request whose schema is met; ``said`` are its messages as they came."""
     check_model(request.model, served)
-    choice = request.tool_choice
-    if choice not in (None, "none"):
-        raise refusals.Refusal("This engine runs without a tool parser: leave tool_choice out.")
+    calling, functions = _functions(request, said, served)
     if request.chat_template is not None:
         raise refusals.Refusal("This engine takes no chat template from a request.")
-    contents = [messages.text(message) for message in said]
+    turns = [messages.turn(message) for message in said]
+    check_characters(sum(len(turn.content) for turn in turns), served)
     limit, name = request.max_completion_tokens, "max_completion_tokens"
     if limit is None:
         limit, name = request.max_tokens, "max_tokens"
     _check_limit(limit, name, served)
     role = "assistant" if request.add_generation_prompt else _last_role(said)
-    last = contents[-1] if contents and request.echo and _last_role(said) == role else ""
-    ids = tuple(vocabulary.encode_chat(contents))
-    prompt = Prompt(len(ids), last, ids)
+    last = turns[-1].content if turns and request.echo and _last_role(said) == role else ""
+    prompt = _chat_prompt(request, turns, last, served)
     logprobs = request.top_logprobs if request.logprobs else None
     return call(
         request,
@@ -87,6 +88,57 @@ def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served:
         chat=True,
         echo=bool(last),
         role=role,
+        calling=calling,
+        write=writing.call(functions) if calling else None,
+    )
+
+
+def _functions(
+    request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served: Served
+) -> tuple[Calling | None, list[template.Function]]:
+    """How a function is to be called, and which may be. Raises Refusal."""
+    choice = request.tool_choice
+    if choice in (None, "none"):
+        return None, []
+    if not (served.has("enable-auto-tool-choice") and served.has("tool-call-parser")):
+        raise refusals.Refusal("This engine runs without a tool parser: leave tool_choice out.")
+    offered = _offered(request)
+    if isinstance(choice, bodies.NamedTool):
+        named = [each for each in offered if each.name == choice.function.name]
+        return Calling.NAMED, named
+    if choice == "required":
+        return Calling.REQUIRED, offered
+    # Once a function has answered, so does the model.
+    return (Calling.AUTO if offered and _last_role(said) != "tool" else None), offered
+
+
+def _offered(request: bodies.ChatRequest | bodies.TokenizeChat) -> list[template.Function]:
+    functions = (tool.function for tool in request.tools or ())
+    return [template.Function(each.name, each.description, each.parameters) for each in functions]
+
+
+def _chat_prompt(
+    request: bodies.ChatRequest, turns: Sequence[template.Message], last: str, served: Served
+) -> Prompt:
+    hidden = request.tool_choice == "none" and served.has("exclude-tools-when-tool-choice-none")
+    ids = template.encode(
+        turns,
+        () if hidden else _offered(request),
+        opens_answer=request.add_generation_prompt,
+        goes_on=request.continue_final_message,
+    )
+    return Prompt(len(ids), last, tuple(ids))
+
+
+def tokenized(request: bodies.TokenizePrompt | bodies.TokenizeChat, asked: Any) -> list[int]:
+    """The token ids asked for. Raises Refusal."""
+    if isinstance(request, bodies.TokenizePrompt):
+        return encoding.encode(request.prompt)
+    return template.encode(
+        [messages.turn(message) for message in asked["messages"]],
+        _offered(request),
+        opens_answer=request.add_generation_prompt,
+        goes_on=request.continue_final_message,
     )
 
 
@@ -96,7 +148,7 @@ def parse_completion(raw: bytes, content_type: str, served: Served) -> Call:
     check_model(request.model, served)
     if request.suffix is not None:
         raise refusals.Refusal("This model takes no suffix: leave it out.", param="suffix")
-    prompts = _prompts(request.prompt)
+    found = prompts(request.prompt, served)
     limit, prompt_only = request.max_tokens, False
     _check_limit(limit, "max_tokens", served)
     if limit == 0 and request.echo:
@@ -104,7 +156,7 @@ def parse_completion(raw: bytes, content_type: str, served: Served) -> Call:
     return call(
         request,
         served,
-        prompts=prompts,
+        prompts=found,
         n=request.n,
         limit=limit,
         logprobs=request.logprobs,
@@ -128,8 +180,8 @@ def call(
 ) -> Call:
     """The checked request. Raises Refusal."""
     for prompt in prompts:
-        if prompt.tokens > served.max_model_tokens:
-            raise refusals.too_long(prompt.tokens, served.max_model_tokens)
+        check_length(prompt, served)
+    wish = None if rest.get("calling") else guided.wish(request)
     options = request.stream_options
     stop = [request.stop] if isinstance(request.stop, str) else request.stop or []
     checked = Call(
@@ -148,6 +200,7 @@ def call(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs or request.prompt_logprobs is not None,
         return_token_ids=bool(request.return_token_ids),
+        tells_cached=served.has("enable-prompt-tokens-details"),
         **rest,
     )
     for prompt in prompts:
@@ -156,7 +209,9 @@ def call(
         message = f"{n} answers to {len(prompts)} prompts are more than {rules.MAX_N} at once."
         raise refusals.Refusal(message)
     try:
-        rules.engine(request, logprobs, [token for prompt in prompts for token in prompt.ids])
+        rules.engine(request, logprobs, [prompt.ids for prompt in prompts])
+        if wish is not None:
+            checked = dataclasses.replace(checked, write=guided.write(wish))
     except refusals.Refusal as refusal:
         if not checked.stream:
             raise
@@ -180,27 +235,47 @@ def _last_role(said: Sequence[Mapping[str, Any]]) -> str:
     return str(said[-1].get("role", "")) if said else ""
 
 
-def _prompts(prompt: object) -> tuple[Prompt, ...]:
-    """The prompts of a text completion: a text, token ids, or a list of either."""
+def prompts(prompt: object, served: Served) -> tuple[Prompt, ...]:
+    """The prompts of a text completion: a text, token ids, or a list of either. Raises Refusal."""
     if isinstance(prompt, str):
-        prompts = [_text_prompt(prompt)]
+        found = [_text_prompt(prompt, served)]
     elif isinstance(prompt, list) and prompt and isinstance(prompt[0], int):
-        prompts = [_id_prompt(prompt)]
+        found = [_id_prompt(prompt)]
     elif isinstance(prompt, list):
-        prompts = [
-            _text_prompt(item) if isinstance(item, str) else _id_prompt(item) for item in prompt
+        found = [
+            _text_prompt(item, served) if isinstance(item, str) else _id_prompt(item)
+            for item in prompt
         ]
     else:
-        prompts = []
-    if not prompts or any(each.tokens == 0 for each in prompts):
+        found = []
+    if not found or any(each.tokens == 0 for each in found):
         raise rules.no_prompt()
-    return tuple(prompts)
+    return tuple(found)
 
 
-def _text_prompt(text: str) -> Prompt:
-    # White space alone is a token too where nothing else is.
-    return Prompt(vocabulary.count(text) or min(1, len(text)), text)
+def _text_prompt(text: str, served: Served) -> Prompt:
+    check_characters(len(text), served)
+    ids = encoding.encode(text)
+    return Prompt(len(ids), text, tuple(ids))
 
 
 def _id_prompt(ids: list[int]) -> Prompt:
-    return Prompt(len(ids), vocabulary.decode(ids), tuple(ids))
+    return Prompt(len(ids), encoding.decode(ids), tuple(ids))
+
+
+def check_length(prompt: Prompt, served: Served) -> None:
+    """Refuse a prompt of more tokens than the model takes. Raises Refusal."""
+    if prompt.tokens > served.max_model_tokens:
+        raise refusals.too_long(prompt.tokens, served.max_model_tokens)
+
+
+def check_characters(characters: int, served: Served) -> None:
+    """Refuse a text that must be too long before it is encoded. Raises Refusal.
+
+    This bounds the time that encoding takes by the model's length.
+    """
+    most = served.max_model_tokens
+    if characters > most * LONGEST_TOKEN_CHARACTERS:
+        raise refusals.too_many_characters(characters, most)
+    if characters > most * encoding.max_token_characters():
+        raise refusals.too_long(most + 1, most)

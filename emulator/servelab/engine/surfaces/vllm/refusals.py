@@ -58,6 +58,15 @@ def too_long(prompt_tokens: int, max_model_tokens: int) -> Refusal:
     )
 
 
+def too_many_characters(characters: int, max_model_tokens: int) -> Refusal:
+    """The prompt cannot fit the model's length, whatever its tokens are."""
+    return Refusal(
+        f"The prompt has {characters} characters, but this model's maximum context length is "
+        f"{max_model_tokens} tokens: shorten the prompt.",
+        param="input_text",
+    )
+
+
 def queue_full(limit: int) -> Refusal:
     """The queue limit is reached."""
     message = f"{limit} requests are waiting, as many as this engine lets wait: try again later."

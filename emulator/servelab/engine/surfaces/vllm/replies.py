@@ -1,13 +1,15 @@
 """Answers in OpenAI's shapes, with vLLM's fields: whole, and as server-sent events."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.calls import Call, Prompt
+from servelab.engine.core.schedule import BLOCK_TOKENS
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces.vllm import chunks, scores
-from servelab.engine.text import vocabulary
+from servelab.engine.surfaces.vllm import chunks, scores, tools
+from servelab.engine.text import encoding
 
 
 def reply(head: chunks.Head, call: Call) -> Reply:
@@ -27,24 +29,34 @@ class Whole(WholeReply):
 
     def body(self) -> bytes:
         """The whole answer as JSON."""
-        counts = chunks.usage(self.prompt_tokens, self.completion_tokens)
+        counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self._details())
         return chunks.whole(self.head, [self._whole(choice) for choice in self.choices], counts)
+
+    def _details(self) -> dict[str, Any] | None:
+        if not self.call.tells_cached:
+            return None
+        none = {"created_cache_tokens": None, "multimodal_tokens": None}
+        return {"cached_tokens": self.cached_tokens} | none | created(self)
 
     def _whole(self, choice: Choice) -> chunks.Piece:
         call = self.call
         count = 0 if call.prompt_only else choice.sent + choice.pending
         made = _made(call, choice, 0, count)
-        text = "" if call.prompt_only else choice.text
+        text: str | None = "" if call.prompt_only else choice.text
+        calls: list[dict[str, Any]] = []
+        if call.calling is not None:
+            text, calls = tools.message(self.head, call, choice)
         wanted = call.return_token_ids
         hide_echo = not call.echo or (wanted and not call.chat)
         return chunks.Piece(
-            text if hide_echo else choice.prompt.text + text,
-            end(choice),
+            text if hide_echo else choice.prompt.text + (text or ""),
+            end(choice, called=bool(calls)),
             logprobs=_logprobs(call, choice, made, whole=True),
             token_ids=[token for _, token in made] if wanted else None,
             prompt_token_ids=_prompt_ids(choice.prompt) if wanted else None,
             # Without a model nothing foretells a prompt: vLLM's own list holds no more then.
             prompt_logprobs=[None] if call.prompt_logprobs else None,
+            calls=calls,
         )
 
 
@@ -55,8 +67,10 @@ class Stream(StreamedReply):
         super().__init__(call)
         self._head = head
         self._events: list[chunks.ChoiceChunks] = []
+        self._calls: list[tools.Deltas] = []
+        self._asks_more = call.logprobs is not None or call.return_token_ids
         self._text_only = not (
-            call.logprobs is not None or call.return_token_ids or call.continuous_usage or call.echo
+            self._asks_more or call.continuous_usage or call.echo or call.calling is not None
         )
         self._plain = self._text_only and not (call.stop or call.stop_token_ids)
 
@@ -66,6 +80,8 @@ class Stream(StreamedReply):
         for index in range(first, len(self.choices)):
             fingerprint = not self.call.include_usage
             self._events.append(chunks.ChoiceChunks(self._head, index, fingerprint=fingerprint))
+            if self.call.calling is not None:
+                self._calls.append(tools.Deltas(self._head, self.choices[index]))
 
     def begin(self, parts: list[bytes]) -> None:
         for choice, events in zip(self.choices, self._events, strict=True):
@@ -81,21 +97,25 @@ class Stream(StreamedReply):
             return
         choice, events = self.choices[0], self._events[0]
         count, choice.pending = choice.pending, 0
-        pieces = choice.answer.pieces(choice.sent, count)
-        choice.sent += count
         if choice.finished is None:
-            parts.append(events.tokens(pieces))
+            parts.append(events.tokens(choice.answer.quoted(choice.sent, count)))
         elif not choice.ended:
             # The last token waits for the reason of the end.
-            parts.append(events.tokens(pieces[:-1]))
-            text = pieces[-1].decode() if pieces else ""
+            before = choice.answer.quoted(choice.sent, max(0, count - 1))
+            parts.append(events.tokens(before))
+            last = choice.answer.pieces(choice.sent + len(before), min(1, count))
+            text = b"".join(last).decode()
             parts.append(events.piece(chunks.Piece(text, end(choice))))
             choice.ended = True
+        choice.sent += count
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         events, call = self._events[choice.index], self.call
         if self._text_only and not choice.ended:
-            parts.append(events.tokens([text.encode()]))
+            parts.append(events.tokens([chunks.quoted(text)]))
+            return
+        told = self._calls[choice.index].after(text) if call.calling is not None else None
+        if told == [] and not choice.ended and not self._asks_more:
             return
         first = choice.sent == 1
         made = _made(call, choice, choice.sent - 1, 1)
@@ -104,23 +124,33 @@ class Stream(StreamedReply):
             text, made = "", []
         piece = chunks.Piece(
             choice.prompt.text + text if echo and not call.return_token_ids else text,
-            end(choice) if choice.ended else None,
+            self._end(choice) if choice.ended else None,
             self._counts(choice),
             _logprobs(call, choice, made, whole=first),
             [token for _, token in made] if call.return_token_ids else None,
             _prompt_ids(choice.prompt) if first and (echo or call.return_token_ids) else None,
         )
+        if told is not None:
+            piece = dataclasses.replace(piece, text=None, calls=told)
         parts.append(events.piece(piece))
 
     def finish(self, parts: list[bytes]) -> None:
         for choice, events in zip(self.choices, self._events, strict=True):
             if not choice.ended:
-                parts.append(events.piece(chunks.Piece("", end(choice))))
+                none = None if self.call.calling is None else ()
+                parts.append(events.piece(chunks.Piece("", self._end(choice), calls=none)))
                 choice.ended = True
         if self.call.include_usage:
-            counts = chunks.usage(self.prompt_tokens, self.completion_tokens)
+            details: dict[str, Any] | None = None
+            if self.call.tells_cached:
+                details = {"cached_tokens": self.cached_tokens}
+                details |= created(self)
+            counts = chunks.usage(self.prompt_tokens, self.completion_tokens, details)
             parts.append(chunks.usage_event(self._head, counts))
         parts.append(chunks.DONE)
+
+    def _end(self, choice: Choice) -> chunks.End | None:
+        return end(choice, called=bool(self._calls) and self._calls[choice.index].begun)
 
     def _counts(self, choice: Choice) -> dict[str, Any] | None:
         """Of one choice and its prompt, if each event tells; only chat tells of no details."""
@@ -130,11 +160,25 @@ class Stream(StreamedReply):
         return counts | {"completion_tokens_details": None} if self.call.chat else counts
 
 
-def end(choice: Choice) -> chunks.End | None:
-    """Why a choice ended, once it has."""
+def end(choice: Choice, *, called: bool = False) -> chunks.End | None:
+    """Why a choice ended, once it has; ``called``: it has called a function."""
     if choice.finished is None:
         return None
-    return chunks.End(choice.reason, choice.stop_reason)
+    reason = tools.end_reason(choice.reply.call, choice.reason, called=called)
+    return chunks.End(reason, choice.stop_reason)
+
+
+def created(reply: Reply) -> dict[str, Any]:
+    """Prompt tokens that came into the prefix cache anew; only chat tells of them."""
+    return {"created_cache_tokens": created_tokens(reply)} if reply.call.chat else {}
+
+
+def created_tokens(reply: Reply) -> int:
+    """Prompt tokens of full blocks that were computed and not found in the prefix cache."""
+    return sum(
+        max(0, choice.prompt.tokens // BLOCK_TOKENS * BLOCK_TOKENS - choice.cached_tokens)
+        for choice in reply.choices[:: reply.call.n]
+    )
 
 
 def _made(call: Call, choice: Choice, first: int, count: int) -> list[tuple[str, int]]:
@@ -163,10 +207,10 @@ def _logprobs(
 
 
 def _prompt_ids(prompt: Prompt) -> list[int]:
-    return list(prompt.ids) or vocabulary.encode(prompt.text)
+    return list(prompt.encoded())
 
 
 def _prompt_pieces(prompt: Prompt) -> list[tuple[str, int]]:
     """A prompt's tokens as text and id."""
     ids = _prompt_ids(prompt)
-    return [(vocabulary.decode([token]), token) for token in ids]
+    return [(encoding.decode([token]), token) for token in ids]

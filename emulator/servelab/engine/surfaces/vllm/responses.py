@@ -1,17 +1,14 @@
 """OpenAI's responses API as vLLM 0.33 offers it, without a store and without tools of its own."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from servelab.engine.calls import Call, Prompt, Served
-from servelab.engine.exchange import Response
-from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces.vllm import bodies, chunks, messages, protocol, refusals
+from servelab.engine.calls import Call, Calling, Prompt, Served
+from servelab.engine.surfaces.vllm import bodies, messages, protocol, refusals
 from servelab.engine.surfaces.vllm.refusals import Refusal
-from servelab.engine.text import vocabulary
+from servelab.engine.text import template, writing
 
 Penalty = Annotated[float, Field(ge=-2.0, le=2.0)]
 # Fields of a request that its answer repeats.
@@ -96,20 +93,25 @@ def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str
     if limit is not None and limit > served.max_model_tokens:
         message = f"max_output_tokens must be at most {served.max_model_tokens}, not {limit}."
         raise Refusal(message, param="max_output_tokens")
-    ids = tuple(vocabulary.encode_chat(_contents(request)))
+    turns, functions = _turns(request), _functions(request)
+    protocol.check_characters(sum(len(turn.content) for turn in turns), served)
+    ids = tuple(template.encode(turns, functions))
     prompt = Prompt(len(ids), ids=ids)
     if prompt.tokens == served.max_model_tokens:
         message = f"The input takes {prompt.tokens} tokens, which leaves none for an answer."
         raise Refusal(message, kind=refusals.INVALID, param="input")
     told = request.top_logprobs if "message.output_text.logprobs" in (request.include or ()) else 0
+    calling, called = _calling(request, functions, turns, served)
     call = protocol.call(
-        request,
+        request.model_copy(update={"response_format": _format(request)}),
         served,
         prompts=(prompt,),
         n=1,
         limit=limit,
         logprobs=told or None,
         chat=True,
+        calling=calling,
+        write=writing.call(called) if calling else None,
     )
     return call, _fields(request, call, call.limit_tokens(prompt, served))
 
@@ -120,11 +122,82 @@ def unknown(response_id: str) -> Refusal:
     return Refusal(message, status=404, kind=refusals.INVALID, param="response_id")
 
 
-def _contents(request: ResponsesRequest) -> list[str]:
-    said = [request.instructions] if request.instructions else []
+def _turns(request: ResponsesRequest) -> list[template.Message]:
+    """The conversation: what several items say of one turn is laid together. Raises Refusal."""
+    said: list[dict[str, Any]] = []
+    if request.instructions:
+        said.append({"role": "system", "content": request.instructions})
     if isinstance(request.input, str):
-        return [*said, request.input]
-    return said + [messages.text(item) for item in request.input]
+        said.append({"role": "user", "content": request.input})
+    else:
+        for item in request.input:
+            _add(said, item)
+    return [messages.turn(message) for message in said]
+
+
+def _add(said: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
+    kind = item.get("type", "message")
+    if kind == "function_call":
+        function = {"name": item.get("name"), "arguments": item.get("arguments")}
+        call = {"type": "function", "function": function}
+        if said and said[-1]["role"] == "assistant":
+            said[-1].setdefault("tool_calls", []).append(call)
+        else:
+            said.append({"role": "assistant", "tool_calls": [call]})
+    elif kind == "function_call_output":
+        said.append({"role": "tool", "content": item.get("output")})
+    elif "role" in item:
+        said.append({"role": item["role"], "content": item.get("content")})
+    elif kind != "reasoning":
+        raise Refusal(f"input must not hold items of type {kind}.", param="input")
+
+
+def _functions(request: ResponsesRequest) -> list[template.Function]:
+    """Its tools, as far as they are functions."""
+    return [
+        template.Function(
+            str(tool.get("name", "")), tool.get("description"), tool.get("parameters")
+        )
+        for tool in request.tools
+        if tool.get("type") == "function"
+    ]
+
+
+def _calling(
+    request: ResponsesRequest,
+    functions: Sequence[template.Function],
+    turns: Sequence[template.Message],
+    served: Served,
+) -> tuple[Calling | None, Sequence[template.Function]]:
+    """Whether the answer is a call, and of what; without a parser text is never taken for one."""
+    choice = request.tool_choice
+    parses = served.has("enable-auto-tool-choice") and served.has("tool-call-parser")
+    if choice == "none" or not functions or not parses:
+        return None, ()
+    if isinstance(choice, Mapping):
+        named = [each for each in functions if each.name == choice.get("name")]
+        return (Calling.NAMED if named else None), named
+    if choice == "required":
+        return Calling.REQUIRED, functions
+    answered = bool(turns) and turns[-1].role == "tool"
+    return (None if answered else Calling.AUTO), functions
+
+
+def _format(request: ResponsesRequest) -> bodies.ResponseFormat | None:
+    """The format of the text, in the words of a chat. Raises Refusal."""
+    told = (request.text or {}).get("format")
+    if not isinstance(told, Mapping):
+        return None
+    if request.structured_outputs is not None:
+        message = "structured_outputs and text.format exclude each other."
+        raise Refusal(message, param="structured_outputs")
+    if told.get("type") == "json_object":
+        return bodies.ResponseFormat(type="json_object")
+    schema = told.get("schema")
+    if told.get("type") != "json_schema" or not isinstance(schema, dict):
+        return None
+    wanted = bodies.JsonSchema(name=str(told.get("name", "")), schema=schema)
+    return bodies.ResponseFormat(type="json_schema", json_schema=wanted)
 
 
 def _fields(request: ResponsesRequest, call: Call, limit_tokens: int) -> dict[str, Any]:
@@ -148,134 +221,3 @@ def _fields(request: ResponsesRequest, call: Call, limit_tokens: int) -> dict[st
         "input_messages": None,
         "output_messages": None,
     }
-
-
-class Document:
-    """The answer as one object, at any time of its making."""
-
-    def __init__(self, head: chunks.Head, fields: Mapping[str, Any]) -> None:
-        self._head = head
-        self._fields = fields
-        self.item_id = "msg_" + head.id.removeprefix("resp_")
-
-    def response(self, reply: Reply | None) -> dict[str, Any]:
-        """The whole; without a reply: in progress."""
-        status = "in_progress" if reply is None else self.status(reply)
-        details = {"reason": "max_output_tokens"} if status == "incomplete" else None
-        return {
-            "id": self._head.id,
-            "created_at": self._head.created,
-            "model": self._head.model,
-            "incomplete_details": details,
-            "output": [] if reply is None else [self.item(reply)],
-            "status": status,
-            "usage": None if reply is None else _usage(reply),
-            **self._fields,
-        }
-
-    @staticmethod
-    def status(reply: Reply) -> str:
-        """How it ended."""
-        return "incomplete" if reply.choices[0].reason == "length" else "completed"
-
-    def item(self, reply: Reply | None) -> dict[str, Any]:
-        """The message; without a reply: begun."""
-        text = "" if reply is None else reply.choices[0].text
-        return {
-            "id": self.item_id,
-            "content": [part(text, None)] if text else [],
-            "role": "assistant",
-            "status": "in_progress" if reply is None else self.status(reply),
-            "type": "message",
-            "phase": None,
-        }
-
-
-def part(text: str, logprobs: list[Any] | None) -> dict[str, Any]:
-    """The content of a message."""
-    return {"annotations": [], "text": text, "type": "output_text", "logprobs": logprobs}
-
-
-def _usage(reply: Reply) -> dict[str, Any]:
-    return {
-        "input_tokens": reply.prompt_tokens,
-        "input_tokens_details": {
-            "cached_tokens": 0,
-            "cache_write_tokens": 0,
-            "input_tokens_per_turn": [],
-            "cached_tokens_per_turn": [],
-        },
-        "output_tokens": reply.completion_tokens,
-        "output_tokens_details": {
-            "reasoning_tokens": 0,
-            "tool_output_tokens": 0,
-            "output_tokens_per_turn": [],
-            "tool_output_tokens_per_turn": [],
-        },
-        "total_tokens": reply.prompt_tokens + reply.completion_tokens,
-    }
-
-
-def reply(head: chunks.Head, call: Call, fields: Mapping[str, Any]) -> Reply:
-    """The answer to a responses request."""
-    document = Document(head, fields)
-    return ResponsesStream(document, call) if call.stream else ResponsesWhole(document, call)
-
-
-class ResponsesWhole(WholeReply):
-    """An answer as one response."""
-
-    def __init__(self, document: Document, call: Call) -> None:
-        super().__init__(call)
-        self._document = document
-
-    def response(self) -> Response:
-        document = self._document.response(self)
-        return Response(body=json.dumps(document, separators=(",", ":")).encode())
-
-
-class ResponsesStream(StreamedReply):
-    """An answer as the events of the responses API."""
-
-    def __init__(self, document: Document, call: Call) -> None:
-        super().__init__(call)
-        self._document = document
-        self._number = 0
-        item = {"item_id": self._document.item_id, "output_index": 0}
-        self._item: dict[str, Any] = item
-        self._place: dict[str, Any] = item | {"content_index": 0}
-        kind = "response.output_text.delta"
-        delta = self._place | {"delta": "%b", "logprobs": [], "sequence_number": 0, "type": kind}
-        event = chunks.event(delta, kind)
-        self._delta = event.replace(b'"sequence_number":0', b'"sequence_number":%d')
-
-    def _event(self, kind: str, fields: Mapping[str, Any]) -> bytes:
-        document = {**fields, "sequence_number": self._number, "type": kind}
-        self._number += 1
-        return chunks.event(document, kind)
-
-    def begin(self, parts: list[bytes]) -> None:
-        response = {"response": self._document.response(None)}
-        item = {"item": self._document.item(None), "output_index": 0}
-        parts.append(self._event("response.created", response))
-        parts.append(self._event("response.in_progress", response))
-        parts.append(self._event("response.output_item.added", item))
-        added = self._place | {"part": part("", [])}
-        parts.append(self._event("response.content_part.added", added))
-
-    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
-        if text:
-            parts.append(self._delta % (json.dumps(text)[1:-1].encode(), self._number))
-            self._number += 1
-
-    def finish(self, parts: list[bytes]) -> None:
-        text = self.choices[0].text
-        said = self._place | {"text": text, "logprobs": []}
-        parts.append(self._event("response.output_text.done", said))
-        done = self._place | {"part": part(text, None)}
-        parts.append(self._event("response.content_part.done", done))
-        item = {"item": self._document.item(self), "output_index": 0}
-        parts.append(self._event("response.output_item.done", item))
-        status = self._document.status(self)
-        response = {"response": self._document.response(self)}
-        parts.append(self._event(f"response.{status}", response))

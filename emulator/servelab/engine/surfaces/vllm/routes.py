@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.metrics import standins
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.vllm import anthropic, bodies, logs, messages, protocol, responses
-from servelab.engine.text import vocabulary
+from servelab.engine.surfaces.vllm import anthropic, bodies, logs, protocol, refusals, responses
+from servelab.engine.text import encoding
+
+# Ids are 32-bit numbers to the tokenizer; those it does not know stand for nothing.
+LEAST_NO_ID = 2**32
 
 
 class PlainRoutes:
@@ -85,16 +88,12 @@ class PlainRoutes:
         asked = protocol.load(exchange.request.body, exchange.request.content_type)
         wanted = protocol.tokenize(asked)
         protocol.check_model(wanted.model, self._served)
-        if isinstance(wanted, bodies.TokenizePrompt):
-            tokens = vocabulary.encode(wanted.prompt)
-        else:
-            tokens = vocabulary.encode_chat(messages.text(each) for each in asked["messages"])
-        texts = [vocabulary.decode([token]) for token in tokens]
+        tokens = protocol.tokenized(wanted, asked)
         answer = {
             "count": len(tokens),
             "max_model_len": self._served.max_model_tokens,
             "tokens": tokens,
-            "token_strs": texts if wanted.return_token_strs else None,
+            "token_strs": list(map(encoding.name, tokens)) if wanted.return_token_strs else None,
         }
         exchange.respond(document(answer))
 
@@ -102,7 +101,9 @@ class PlainRoutes:
         asked = protocol.load(exchange.request.body, exchange.request.content_type)
         body = protocol.validate(bodies.DetokenizeRequest, asked)
         protocol.check_model(body.model, self._served)
-        exchange.respond(document({"prompt": vocabulary.decode(body.tokens)}))
+        if max(body.tokens, default=0) >= LEAST_NO_ID:
+            raise refusals.Refusal(f"Token ids must be under {LEAST_NO_ID}.")
+        exchange.respond(document({"prompt": encoding.decode(body.tokens)}))
 
     def _count(self, exchange: Exchange) -> None:
         request = exchange.request

@@ -217,27 +217,30 @@ def sampling(request: Wishes, n: int, max_tokens: int) -> None:
         raise Refusal(f"n must be 1 at temperature 0, not {n}.")
 
 
-def engine(request: Wishes, logprobs: int | None, prompt_ids: Sequence[int]) -> None:
+def engine(request: Wishes, logprobs: int | None, prompt_ids: Sequence[Sequence[int]]) -> None:
     """What the engine itself refuses, where a stream has its headers already. Raises Refusal."""
     for name, wanted in (("logprobs", logprobs), ("prompt_logprobs", request.prompt_logprobs)):
         if wanted and not 0 <= wanted <= MAX_LOGPROBS:
             message = f"{name} must be at most {MAX_LOGPROBS}, not {wanted}."
             raise Refusal(message, param=name)
-    _known("stop_token_ids", request.stop_token_ids or ())
-    _known("logit_bias", [int(token) for token in request.logit_bias or ()])
+    known("stop_token_ids", request.stop_token_ids or ())
+    known("logit_bias", [int(token) for token in request.logit_bias or ()])
     if request.allowed_token_ids == []:
         message = "allowed_token_ids must not be empty: leave it out."
         raise Refusal(message, param="allowed_token_ids")
-    _known("allowed_token_ids", request.allowed_token_ids or ())
-    _known(None, prompt_ids)
+    known("allowed_token_ids", request.allowed_token_ids or ())
+    for ids in prompt_ids:
+        known(None, ids)
 
 
-def _known(name: str | None, ids: Sequence[int]) -> None:
-    for token in ids:
-        if not 0 <= token < vocabulary.VOCABULARY_SIZE:
-            last = vocabulary.VOCABULARY_SIZE - 1
-            told = f"Token id {token} is not in the vocabulary, which ends at {last}."
-            raise Refusal(told, param=name)
+def known(name: str | None, ids: Sequence[int]) -> None:
+    """Refuse ids that the vocabulary does not have. Raises Refusal."""
+    if not ids or 0 <= min(ids) <= max(ids) < vocabulary.VOCABULARY_SIZE:
+        return
+    last = vocabulary.VOCABULARY_SIZE - 1
+    token = next(token for token in ids if not 0 <= token <= last)
+    told = f"Token id {token} is not in the vocabulary, which ends at {last}."
+    raise Refusal(told, param=name)
 
 
 def _bias_keys(bias: Mapping[str, float] | None) -> None:

@@ -18,10 +18,10 @@ def _candidates(token: str, token_id: int, count: int) -> list[tuple[str, float]
     """The token and those after it in the word list. ``count`` -1: all of the list."""
     table = vocabulary.following()
     count = len(table) if count < 0 else count
-    others = (
-        table[(token_id + offset) % len(table)].decode("ascii") for offset in range(1, len(table))
-    )
-    texts = [token, *itertools.islice(others, max(0, count - 1))]
+    first = vocabulary.place(token_id)
+    others = (table[(first + offset) % len(table)].decode("ascii") for offset in range(len(table)))
+    unlike = (text for text in others if text != token)
+    texts = [token, *itertools.islice(unlike, max(0, count - 1))]
     return [(text, _FIRST + _STEP * rank) for rank, text in enumerate(texts)]
 
 

@@ -11,11 +11,14 @@ from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
+    anthropic_replies,
     chunks,
+    embeddings,
     protocol,
     refusals,
     replies,
     responses,
+    responses_replies,
     routes,
 )
 
@@ -28,11 +31,15 @@ class VllmSurface:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._served = host.served
-        self._routes = (
+        generating = (
             Route("POST", "/v1/chat/completions", self._chat),
             Route("POST", "/v1/completions", self._completion),
             Route("POST", "/v1/messages", self._messages),
             Route("POST", "/v1/responses", self._responses),
+        )
+        # A model is run to generate or to pool, never for both.
+        self._routes = (
+            *(embeddings.routes(host) or generating),
             *routes.PlainRoutes(host).routes(),
         )
 
@@ -97,7 +104,7 @@ class VllmSurface:
         call = anthropic.parse(request.body, request.content_type, self._served)
         head = self._head(exchange, "chatcmpl-", call)
         if call.late is None:
-            self._host.generate(exchange, anthropic.reply(head, call))
+            self._host.generate(exchange, anthropic_replies.reply(head, call))
         else:
             _refuse_late(exchange, anthropic.translated(self._refusal(call.late)))
 
@@ -108,7 +115,7 @@ class VllmSurface:
             f"resp_{self._host.name()}", int(self._host.unix_s()), self._served.name, call.chat
         )
         if call.late is None:
-            self._host.generate(exchange, responses.reply(head, call, fields))
+            self._host.generate(exchange, responses_replies.reply(head, call, fields))
         else:
             _refuse_late(exchange, self._refusal(call.late))
 

@@ -7,10 +7,10 @@ import pytest
 from servelab.engine import calls
 from servelab.engine.core.sequences import FinishReason
 from servelab.engine.text import lengths
-from servelab.engine.text.vocabulary import Answer
+from servelab.engine.text.answers import Words
 
 PROMPT = (calls.Prompt(3),)
-ANSWER = Answer(7)
+ANSWER = Words(7)
 
 
 def ending(limit: int = 50, *, by_itself: bool = False, **wishes: object) -> lengths.Ending:

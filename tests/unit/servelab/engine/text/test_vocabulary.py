@@ -2,7 +2,7 @@
 
 import pytest
 
-from servelab.engine.text import vocabulary
+from servelab.engine.text import answers, vocabulary
 
 
 @pytest.mark.parametrize(
@@ -10,41 +10,49 @@ from servelab.engine.text import vocabulary
     [
         ("", 0),
         ("hello world", 2),
-        ("  two\n\twords  ", 2),
+        ("Please explain the code in this file", 7),
+        ("  two\n\twords", 5),
         ("Hello, world!", 4),
-        ("internationalisation", 3),
-        ("1234567", 3),
-        ("don't", 3),
-        ("日本語", 1),
-        ("a_b", 3),
+        ("1234567", 5),
+        ("don't", 2),
+        ("日本語", 9),
+        ('{"name": "value"}', 6),
+        ("<|im_start|>", 1),
     ],
 )
-def test_count_follows_the_documented_rule(text: str, tokens: int) -> None:
+def test_a_text_has_as_many_tokens(text: str, tokens: int) -> None:
     assert vocabulary.count(text) == tokens == len(vocabulary.encode(text))
 
 
-def test_every_word_of_the_list_is_one_token() -> None:
+def test_every_word_of_the_list_is_one_token_where_it_begins_and_where_it_follows() -> None:
     assert len(set(vocabulary.words())) == 2048
-    assert all(vocabulary.count(word) == 1 for word in vocabulary.words())
+    assert [vocabulary.encode(word) for word in vocabulary.words()] == [
+        [token] for token in vocabulary.first_ids()
+    ]
+    assert [vocabulary.encode(f" {word}") for word in vocabulary.words()] == [
+        [token] for token in vocabulary.following_ids()
+    ]
 
 
 @pytest.mark.parametrize("tokens", [1, 2, 7, 300, 5000])
 def test_an_answer_of_n_tokens_counts_n_tokens(tokens: int) -> None:
-    assert vocabulary.count(vocabulary.Answer(3).text(tokens)) == tokens
+    answer = answers.Words(3)
+    assert vocabulary.encode(answer.text(tokens)) == answer.ids(0, tokens)
 
 
 def test_an_answer_is_the_same_in_one_piece_and_in_many() -> None:
-    answer = vocabulary.Answer(5)
+    answer = answers.Words(5)
     pieces = [piece for index in range(40) for piece in answer.pieces(index, 1)]
     assert b"".join(pieces).decode() == answer.text(40)
+    assert [answer.token(index) for index in range(40)] == answer.ids(0, 40)
 
 
 def test_words_survive_encoding_and_decoding() -> None:
-    text = vocabulary.Answer(1).text(20)
+    text = answers.Words(1).text(20)
     assert vocabulary.decode(vocabulary.encode(text)) == text
 
 
 def test_a_chat_prompt_counts_its_template() -> None:
     assert (
-        vocabulary.count_chat(["hello world"]) == 12 == len(vocabulary.encode_chat(["hello you"]))
+        vocabulary.count_chat(["hello world"]) == 10 == len(vocabulary.encode_chat(["hello you"]))
     )

@@ -102,6 +102,14 @@ def test_prompts_are_texts_or_token_ids_or_lists_of_these(
     assert [each.tokens for each in call.prompts] == tokens
 
 
+@pytest.mark.parametrize(
+    ("characters", "param"), [(17, "input_tokens"), (128, "input_tokens"), (129, "input_text")]
+)
+def test_a_text_that_must_be_too_long_is_refused_unread(characters: int, param: str) -> None:
+    refused = refusal({"prompt": "a" * characters * SERVED.max_model_tokens}, chat=False)
+    assert refused.param == param
+
+
 def test_max_completion_tokens_wins_over_max_tokens() -> None:
     raw = json.dumps(GOOD | {"max_tokens": 5, "max_completion_tokens": 2}).encode()
     assert protocol.parse_chat(raw, "application/json", SERVED).max_tokens == 2
@@ -110,7 +118,7 @@ def test_max_completion_tokens_wins_over_max_tokens() -> None:
 def test_content_parts_count_as_their_text() -> None:
     parts = [{"type": "text", "text": "hello"}, {"type": "text", "text": "you"}]
     raw = json.dumps({"messages": [{"role": "user", "content": parts}]}).encode()
-    assert protocol.parse_chat(raw, "application/json", SERVED).prompts[0].tokens == 12
+    assert protocol.parse_chat(raw, "application/json", SERVED).prompts[0].tokens == 11
 
 
 def test_a_missing_model_means_the_one_that_is_served() -> None:

@@ -1,0 +1,81 @@
+"""Texts that answers must be: JSON by a schema, one of several, a call of a function."""
+
+import json
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from servelab.engine.text import instances, patterns, scalars
+from servelab.engine.text.template import Function
+
+# A text from chance: another choice of the same request gets other chance.
+Write = Callable[[random.Random], str]
+
+CALL_START, CALL_END = "<tool_call>\n", "\n</tool_call>"
+
+_ANY_OBJECT: Mapping[str, Any] = {
+    "type": "object",
+    "minProperties": 3,
+    "additionalProperties": {"type": ["string", "integer", "boolean"]},
+}
+
+
+def by_schema(schema: Any) -> Write:
+    """JSON that meets a schema."""
+    return lambda rng: _json(instances.instance(schema, rng))
+
+
+def any_object() -> Write:
+    """Some JSON object."""
+    return by_schema(_ANY_OBJECT)
+
+
+def one_of(texts: Sequence[str]) -> Write:
+    """One of the texts."""
+    return lambda rng: rng.choice(texts)
+
+
+def by_pattern(pattern: str) -> Write:
+    """A text that a regular expression matches; words where it is not understood."""
+
+    def write(rng: random.Random) -> str:
+        text = patterns.draw(pattern, rng)
+        return scalars.words(rng) if text is None else text
+
+    return write
+
+
+def between(begin: str, inner: Write, end: str) -> Write:
+    """A text between two marks."""
+    return lambda rng: begin + inner(rng) + end
+
+
+def in_turn(parts: Sequence[Write], separator: str = "") -> Write:
+    """Texts one after the other."""
+    return lambda rng: separator.join(part(rng) for part in parts)
+
+
+def any_of(parts: Sequence[Write]) -> Write:
+    """One of several texts."""
+    return lambda rng: rng.choice(parts)(rng)
+
+
+def free(rng: random.Random) -> str:
+    """Some words."""
+    return scalars.words(rng)
+
+
+def call(functions: Sequence[Function]) -> Write:
+    """A call of one of the functions, as the chat template writes calls of earlier answers."""
+
+    def write(rng: random.Random) -> str:
+        function = rng.choice(functions)
+        arguments = instances.instance({"type": "object", **(function.parameters or {})}, rng)
+        body = f'{{"name": {_json(function.name)}, "arguments": {_json(arguments)}}}'
+        return CALL_START + body + CALL_END
+
+    return write
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
