@@ -158,6 +158,7 @@ class EngineServer:
                 request = CoreRequest(
                     *(self.name(), prompt.tokens, ending.tokens, ending.reason),
                     tokens=Transcript(prompt.encoded, answer),
+                    allowed_tokens=limit,
                 )
                 planned.append((request, Choice(reply, answer, prompt, ending)))
         return planned

@@ -190,10 +190,11 @@ def _step(core: EngineCore, number: int) -> Step:
     plan = core.plan
     if plan is None:
         return Step(step=number, idle=True)
+    scheduled = dict(core.scheduled)
     outputs = core.settle((number + 1) * _STEP_S)
     return Step(
         step=number,
-        scheduled={sequence.id: tokens for sequence, tokens in plan.scheduled},
+        scheduled=scheduled,
         new_cached={sequence.id: tokens for sequence, tokens in plan.started},
         preempted=[sequence.id for sequence in plan.preempted],
         running=core.running,

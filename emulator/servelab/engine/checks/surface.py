@@ -90,12 +90,15 @@ def _check(row: object, where: str) -> None:
             raise InputError(f"{where}: {field} is missing, or no {kind.__name__}")
 
 
-async def check(rows: Sequence[Mapping[str, Any]]) -> Report:
-    """Put all requests to a fresh engine, one after the other."""
+async def check(
+    rows: Sequence[Mapping[str, Any]],
+    engine: EngineType = EngineType.VLLM,
+    options: tuple[tuple[str, str], ...] = (),
+) -> Report:
+    """Put all requests to a fresh engine of this type, one after the other."""
     config = CoreConfig(MAX_SEQUENCES, MAX_MODEL_TOKENS, MAX_MODEL_TOKENS, kv_blocks=4096)
-    spec = EngineSpec(
-        MODEL, MODEL, config, laws.SteadyLaw(STEP_S), 0.9, 1, profiles.of(EngineType.VLLM)
-    )
+    law = laws.SteadyLaw(STEP_S)
+    spec = EngineSpec(MODEL, MODEL, config, law, 0.9, 1, profiles.of(engine), options)
     server = EngineServer(spec, SystemClock(), ends_by_itself=False)
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
@@ -129,7 +132,8 @@ async def _ask(http: aiohttp.ClientSession, row: Mapping[str, Any]) -> dict[str,
         method, path, data=data, headers=headers, skip_auto_headers=skip, allow_redirects=False
     ) as answer:
         text = await answer.text()
-        told = {name: answer.headers[name] for name in HEADERS if name in answer.headers}
+        names = dict.fromkeys([*HEADERS, *row.get("response_headers", ())])
+        told = {name: answer.headers[name] for name in names if name in answer.headers}
     return {"status": answer.status, "response_headers": told, "response": _response(text, told)}
 
 

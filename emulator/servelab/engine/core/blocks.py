@@ -3,7 +3,8 @@
 A full block of tokens has a key, made of its tokens and the key of the block before it. A block
 that is given back keeps its content until it is taken again: blocks without a key are taken first,
 then those with one, the longest unused first. Only blocks with a key are objects; the others are
-all alike and only counted.
+all alike and only counted. So are those of a sequence whose tokens nobody knows: no other can find
+them, and they make one chain.
 """
 
 from collections import OrderedDict
@@ -20,16 +21,26 @@ class Block:
         self.users = 1
 
 
-class BlockPool:
-    """So many blocks; ``free`` of them have no users."""
+class Chain:
+    """So many full blocks from a sequence's beginning on, which only that sequence can find."""
 
-    __slots__ = ("_blank", "_by_key", "_unused", "free", "size")
+    __slots__ = ("count",)
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+class BlockPool:
+    """So many blocks; ``free`` of them have no users. ``shared`` counts users beside the first."""
+
+    __slots__ = ("_blank", "_by_key", "_unused", "free", "shared", "size")
 
     def __init__(self, size: int) -> None:
         self.size = size
         self.free = size
+        self.shared = 0
         self._blank = size  # free ones without a key
-        self._unused: OrderedDict[Block, None] = OrderedDict()  # with one, the oldest first
+        self._unused: OrderedDict[Block | Chain, None] = OrderedDict()  # the oldest first
         # Equal blocks may exist more than once; the one that came first is found.
         self._by_key: dict[int, Block | list[Block]] = {}
 
@@ -38,8 +49,16 @@ class BlockPool:
         self.free -= count
         self._blank -= count
         while self._blank < 0:
-            self._forget(self._unused.popitem(last=False)[0])
-            self._blank += 1
+            oldest = next(iter(self._unused))
+            forgotten = 1
+            if isinstance(oldest, Block):
+                self._forget(oldest)
+            else:
+                forgotten = min(oldest.count, -self._blank)
+                oldest.count -= forgotten
+            self._blank += forgotten
+            if isinstance(oldest, Block) or not oldest.count:
+                del self._unused[oldest]
 
     def give_back(self, blank: int, kept: Seq[Block]) -> None:
         """Give back blocks without a key, and some with one, the last to be forgotten first."""
@@ -47,9 +66,22 @@ class BlockPool:
         self._blank += blank
         for block in reversed(kept):
             block.users -= 1
-            if not block.users:
+            if block.users:
+                self.shared -= 1
+            else:
                 self._unused[block] = None
                 self.free += 1
+
+    def give_back_chain(self, chain: Chain) -> None:
+        """Give back a chain, its end to be forgotten first."""
+        self._unused[chain] = None
+        self.free += chain.count
+
+    def use_chain(self, chain: Chain) -> None:
+        """Use again what is left of a chain that was given back."""
+        if chain.count:
+            del self._unused[chain]
+            self.free -= chain.count
 
     def keep(self, key: int) -> Block:
         """Give a key to a block that was taken without one."""
@@ -76,7 +108,9 @@ class BlockPool:
     def use(self, blocks: Seq[Block]) -> None:
         """Add a user to each of the blocks."""
         for block in blocks:
-            if not block.users:
+            if block.users:
+                self.shared += 1
+            else:
                 del self._unused[block]
                 self.free -= 1
             block.users += 1

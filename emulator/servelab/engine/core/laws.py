@@ -5,7 +5,12 @@ from typing import Protocol
 
 
 class StepLaw(Protocol):
-    """How long a step takes, in seconds. Context tokens are sums over the sequences."""
+    """How long a step takes, in seconds. Context tokens are sums over the sequences.
+
+    A law may also have ``decode_terms(decode_sequences)``: the seconds of a step of nothing but
+    decoding as a fixed part, one for each context token, and what they are at least; or None if
+    they are no such sum.
+    """
 
     def step_s(
         self,
@@ -15,6 +20,9 @@ class StepLaw(Protocol):
         prefill_context_tokens: int = 0,
         prefill_sequences: int = 1,
     ) -> float: ...
+
+
+DecodeTerms = tuple[float, float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,3 +41,7 @@ class SteadyLaw:
     ) -> float:
         """The same whatever it computes."""
         return self.seconds
+
+    def decode_terms(self, decode_sequences: int) -> DecodeTerms:
+        """The same for any context."""
+        return self.seconds, 0.0, 0.0

@@ -6,261 +6,205 @@ gives its blocks back and is computed again later. A waiting sequence starts onl
 tokens would fit; full blocks that the prefix cache has are not computed again.
 """
 
-from collections import deque
-from collections.abc import Sequence as Seq
-from dataclasses import dataclass
+import math
+from typing import Protocol
 
 from modelserve.api.spec import BatchingMode
-from modelserve.errors import InputError
-from servelab.engine.core import blocks
-from servelab.engine.core.blocks import Block, BlockPool
+from servelab.engine.core.batch import Batch
+from servelab.engine.core.blocks import Block
+from servelab.engine.core.config import BLOCK_TOKENS as BLOCK_TOKENS
+from servelab.engine.core.config import CoreConfig as CoreConfig
 from servelab.engine.core.sequences import Sequence
 
-BLOCK_TOKENS = 16  # vLLM's default
 _CONTINUOUS = (BatchingMode.CONTINUOUS, BatchingMode.NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class CoreConfig:
-    """Limits of one engine.
-
-    ``queue_limit`` None: any number may wait. ``jitter`` is the sigma of a step's log-normal
-    factor. A request is ready to start ``front_s`` seconds after it came; in mode dynamic a batch
-    that is not full gathers for ``gather_s``. ``long_prefill_tokens``: most prompt tokens of one
-    sequence in a step while there are others, 0 for no such limit. ``refuse_oversized`` off: also
-    a request that can never get all its blocks is taken, and waits.
-    """
-
-    max_sequences: int
-    max_batched_tokens: int
-    max_model_tokens: int
-    kv_blocks: int
-    block_size: int = BLOCK_TOKENS
-    batching: BatchingMode = BatchingMode.CONTINUOUS
-    queue_limit: int | None = None
-    jitter: float = 0.0
-    gather_s: float = 0.05
-    front_s: float = 0.0
-    prefix_caching: bool = False
-    long_prefill_tokens: int = 0
-    refuse_oversized: bool = True
-
-    def __post_init__(self) -> None:
-        limits = (
-            "max_sequences",
-            "max_batched_tokens",
-            "max_model_tokens",
-            "kv_blocks",
-            "block_size",
-        )
-        for name in limits:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
-
-    @property
-    def slots(self) -> int:
-        """Most sequences that run at once."""
-        return 1 if self.batching == BatchingMode.NONE else self.max_sequences
-
-    def blocks_for(self, tokens: int) -> int:
-        """KV blocks that hold so many tokens."""
-        return -(-tokens // self.block_size)
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
-    """What a step computes: tokens by sequence in order, and who lost its blocks for it.
+    """What a step computes, and when it ends.
 
-    ``started`` are those that begin or begin again, with their tokens from the prefix cache.
+    ``parts`` are tokens by sequence, in order; ``beat`` is whether each decoding sequence gets its
+    token besides. ``preempted`` lost their blocks for it; ``started`` are those that begin or
+    begin again, with their tokens from the prefix cache.
     """
 
-    scheduled: Seq[tuple[Sequence, int]]
-    preempted: Seq[Sequence]
-    started: Seq[tuple[Sequence, int]] = ()
+    __slots__ = ("beat", "end_s", "parts", "preempted", "prefill_tokens", "started")
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Sequence, int]] = []
+        self.beat = True
+        self.preempted: list[Sequence] = []
+        self.started: list[tuple[Sequence, int]] = []
+        self.end_s = 0.0
+        self.prefill_tokens = 0
 
 
-class Scheduler:
-    """The queues and the KV blocks. How long a step takes is not its business.
-
-    ``prefix_queries`` and ``prefix_hits`` count tokens looked up in the prefix cache and found;
-    as in vLLM's counters, not those of sequences that start again.
-    """
-
-    def __init__(self, config: CoreConfig) -> None:
-        self.config = config
-        self.waiting: deque[Sequence] = deque()
-        self.running: list[Sequence] = []
-        self.prefix_queries = 0
-        self.prefix_hits = 0
-        self._pool = BlockPool(config.kv_blocks)
-        self._caching = config.prefix_caching
-        self._block_size = config.block_size
-
-    @property
-    def free_blocks(self) -> int:
-        """KV blocks that nobody uses."""
-        return self._pool.free
+class Scheduler(Protocol):
+    """The rules by which an engine decides."""
 
     def plan(self, now_s: float) -> Plan:
         """Decide the next step and take the blocks it needs."""
-        budget = self.config.max_batched_tokens
+        ...
+
+    def ready_s(self) -> float:
+        """From when on a waiting sequence might start if the batch stays as it is, or inf."""
+        ...
+
+    def beats(self) -> int:
+        """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
+        ...
+
+
+class VllmScheduler:
+    """vLLM's rules."""
+
+    def __init__(self, config: CoreConfig, batch: Batch) -> None:
+        self._config = config
+        self._batch = batch
+        self._slots = config.slots
+        self._continuous = config.batching in _CONTINUOUS
+
+    def plan(self, now_s: float) -> Plan:
+        """Decide the next step and take the blocks it needs."""
+        plan = Plan()
         most = self._most_tokens()
-        scheduled: list[tuple[Sequence, int]] = []
-        preempted: list[Sequence] = []
-        started: list[tuple[Sequence, int]] = []
-        index = 0
-        running, size, caching = self.running, self._block_size, self._caching
-        while index < len(running) and budget > 0:
-            sequence = running[index]
-            tokens = sequence.known - sequence.computed
-            if tokens > 1:
-                tokens = min(tokens, most, budget)
-            end = sequence.computed + tokens
-            # Asked here first, as most steps need no block.
-            if end > sequence.blocks * size and not self._make_room(sequence, end, preempted):
-                break
-            if caching and end >= (len(sequence.kept) + 1) * size:
-                self._keep(sequence, end // size)
-            scheduled.append((sequence, tokens))
-            budget -= tokens
-            index += 1
-        if not preempted and self._open:
-            while budget > 0 and (start := self._admit(now_s, min(most, budget))) is not None:
-                sequence, tokens, found_tokens = start
-                scheduled.append((sequence, tokens))
-                started.append((sequence, found_tokens))
-                budget -= tokens
-        return Plan(scheduled, preempted, started)
+        budget = self._config.max_batched_tokens - self._batch.decoding.count
+        if budget < 0 or not self._all_served(plan, budget, most):
+            budget = self._in_order(plan, most)
+        elif plan.parts:
+            budget -= sum(tokens for _, tokens in plan.parts)
+        if self._batch.waiting and not plan.preempted and self._open:
+            self._admit(plan, now_s, budget, most)
+        return plan
 
-    def may_admit(self) -> bool:
-        """Whether a waiting sequence could start now or soon, while the batch stays as it is."""
-        if not self.waiting or not self._has_slot or not self._open:
-            return False
+    def ready_s(self) -> float:
+        """From when on a waiting sequence might start if the batch stays as it is, or inf."""
+        batch = self._batch
+        if not batch.waiting or len(batch.running) >= self._slots or not self._open:
+            return math.inf
+        first = batch.waiting[0]
         # What the batch computes may be what the next in line needs, and let it in.
-        return self._caching or self.config.blocks_for(self.waiting[0].known) <= self.free_blocks
+        if not batch.caching and not self._fits(first, 0):
+            return math.inf
+        return first.arrived_s + self._config.front_s
 
-    def decode(self, steps: int, at_s: float) -> None:
-        """Give each running sequence so many tokens, the last at that time; blocks must suffice."""
-        full: list[tuple[int, int, Sequence]] = []
-        size = self._block_size
-        for index, sequence in enumerate(self.running):
-            end = sequence.computed + steps
-            taken = self._take(sequence, end)
-            assert taken
-            if self._caching:
-                first = (len(sequence.kept) + 1) * size - sequence.computed
-                full += [(step, index, sequence) for step in range(first, steps + 1, size)]
-            sequence.computed = end
-            sequence.known += steps
-            sequence.output_tokens += steps
-            sequence.last_token_s = at_s
-        # Of equal blocks the first is found, so they must come as they would step by step.
-        for _, _, sequence in sorted(full, key=lambda each: each[:2]):
-            self._keep(sequence, len(sequence.kept) + 1)
-
-    def free(self, sequence: Sequence) -> None:
-        """Give back all blocks of a sequence."""
-        self._pool.give_back(sequence.blocks - len(sequence.kept), sequence.kept)
-        sequence.blocks = 0
-        sequence.kept = []
-
-    def remove(self, sequence: Sequence) -> None:
-        """Take a sequence out wherever it is."""
-        if sequence in self.running:
-            self.running.remove(sequence)
-        else:
-            self.waiting.remove(sequence)
-        self.free(sequence)
+    def beats(self) -> int:
+        """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
+        batch, decoding = self._batch, self._batch.decoding
+        if batch.partial or not 0 < decoding.count <= self._config.max_batched_tokens:
+            return 0
+        return decoding.steps_within(decoding.beats_to_end(), batch.pool.free)
 
     def _most_tokens(self) -> int:
         """Most tokens of one sequence in the next step: a long one alone is not held back."""
-        limit = self.config.long_prefill_tokens
-        if limit and len(self.running) + len(self.waiting) > 1:
+        limit, batch = self._config.long_prefill_tokens, self._batch
+        if limit and len(batch.running) + len(batch.waiting) > 1:
             return limit
-        return self.config.max_batched_tokens
-
-    @property
-    def _has_slot(self) -> bool:
-        return len(self.running) < self.config.slots
+        return self._config.max_batched_tokens
 
     @property
     def _open(self) -> bool:
         """Whether others may join: what runs may have to end first."""
-        return not self.running or self.config.batching in _CONTINUOUS
+        return self._continuous or not self._batch.running
 
-    def _make_room(self, sequence: Sequence, end: int, preempted: list[Sequence]) -> bool:
+    def _all_served(self, plan: Plan, budget: int, most: int) -> bool:
+        """Plan the running ones if none has to give way, which can be told without a look at each.
+
+        That is, the decoding ones come first, and there are blocks for all. Otherwise do nothing.
+        """
+        batch = self._batch
+        parts: list[tuple[Sequence, int]] = []
+        needed = batch.decoding.blocks_needed(1)
+        if batch.partial:
+            for last, _ in zip(reversed(batch.running.values()), batch.partial, strict=False):
+                if last.counted:
+                    return False
+            size = batch.block_size
+            for sequence in batch.partial:
+                tokens = min(sequence.known - sequence.computed, most, budget)
+                if tokens == 0:
+                    break
+                budget -= tokens
+                computed = sequence.computed
+                needed += -(-(computed + tokens) // size) - -(-computed // size)
+                parts.append((sequence, tokens))
+        if needed > batch.pool.free:
+            return False
+        batch.decode(1)
+        for sequence, tokens in parts:
+            batch.take(sequence, sequence.computed, sequence.computed + tokens)
+        plan.parts = parts
+        return True
+
+    def _in_order(self, plan: Plan, most: int) -> int:
+        """Plan the running ones, each in its turn; the budget that is left.
+
+        A decoding one that gets no token is counted no longer.
+        """
+        batch, decoding = self._batch, self._batch.decoding
+        budget = self._config.max_batched_tokens
+        waits = False
+        for sequence in list(batch.running.values()):
+            if sequence.id not in batch.running:
+                break
+            computed = decoding.computed(sequence) if sequence.counted else sequence.computed
+            tokens = min(1 if sequence.counted else sequence.known - computed, most, budget)
+            if tokens == 0:
+                waits = True
+                if sequence.counted:
+                    decoding.leave(sequence)
+                continue
+            if not self._make_room(sequence, computed, computed + tokens, plan):
+                break
+            budget -= tokens
+            if not sequence.counted:
+                plan.parts.append((sequence, tokens))
+        if waits:
+            batch.partial = [each for each in batch.running.values() if not each.counted]
+        return budget
+
+    def _make_room(self, sequence: Sequence, computed: int, end: int, plan: Plan) -> bool:
         """Take blocks, preempting from the end of the batch; False if the sequence itself went."""
-        while not self._take(sequence, end):
-            victim = self.running.pop()
-            self.free(victim)
-            victim.computed = 0
-            victim.preemptions += 1
-            self.waiting.appendleft(victim)
-            preempted.append(victim)
+        batch = self._batch
+        needed = -(-end // batch.block_size) - -(-computed // batch.block_size)
+        while needed > batch.pool.free:
+            victim = next(reversed(batch.running.values()))
+            batch.preempt(victim)
+            plan.preempted.append(victim)
             if victim is sequence:
                 return False
+        batch.take(sequence, computed, end)
         return True
 
-    def _take(self, sequence: Sequence, end: int) -> bool:
-        """Take the blocks for its tokens up to ``end``, if there are so many."""
-        needed = -(-end // self._block_size) - sequence.blocks
-        if needed > 0:
-            if needed > self._pool.free:
-                return False
-            self._pool.take(needed)
-            sequence.blocks += needed
-        return True
+    def _admit(self, plan: Plan, now_s: float, budget: int, most: int) -> None:
+        """Start those next in line while there are slots, blocks and budget."""
+        batch, front_s = self._batch, self._config.front_s
+        waiting, running = batch.waiting, batch.running
+        while budget > 0 and waiting and len(running) < self._slots:
+            sequence = waiting[0]
+            if sequence.arrived_s + front_s > now_s:
+                return
+            found = batch.find(sequence)
+            in_use = sum(block.users > 0 for block in found) if found else 0
+            if not self._fits(sequence, in_use) or self._waits(sequence, found, budget):
+                return
+            batch.start(sequence, found, now_s, self._set_aside(sequence))
+            tokens = min(sequence.known - sequence.computed, most, budget)
+            batch.take(sequence, sequence.computed, sequence.computed + tokens)
+            plan.parts.append((sequence, tokens))
+            plan.started.append((sequence, sequence.computed))
+            budget -= tokens
 
-    def _admit(self, now_s: float, most: int) -> tuple[Sequence, int, int] | None:
-        """Start the next in line with ``most`` tokens or fewer; also its tokens found in cache."""
-        if not self.waiting or not self._has_slot:
-            return None
-        sequence = self.waiting[0]
-        if sequence.arrived_s + self.config.front_s > now_s:
-            return None
-        found = self._find(sequence) if self._caching else []
-        needed = self.config.blocks_for(sequence.known) - sum(block.users > 0 for block in found)
-        if needed > self._pool.free:
-            return None
-        found_tokens = len(found) * self._block_size
-        tokens = min(sequence.known - found_tokens, most)
-        if self._caching:
-            self._pool.use(found)
-            sequence.kept, sequence.blocks, sequence.computed = found, len(found), found_tokens
-            if not sequence.preemptions:
-                self.prefix_queries += sequence.known
-                self.prefix_hits += found_tokens
-                sequence.cached_tokens = found_tokens
-        end = found_tokens + tokens
-        taken = self._take(sequence, end)
-        assert taken
-        if self._caching and end >= (len(found) + 1) * self._block_size:
-            self._keep(sequence, end // self._block_size)
-        self.waiting.popleft()
-        self.running.append(sequence)
-        if sequence.scheduled_s is None:
-            sequence.scheduled_s = now_s
-        return sequence, tokens, found_tokens
+    def _fits(self, sequence: Sequence, in_use: int) -> bool:
+        """Whether there are blocks to start it; some that it needs are in use anyway."""
+        batch = self._batch
+        return -(-sequence.known // batch.block_size) - in_use <= batch.pool.free
 
-    def _find(self, sequence: Sequence) -> list[Block]:
-        """Its full blocks that the cache has; at least one token is left to compute."""
-        count = (sequence.known - 1) // self._block_size
-        self._extend_keys(sequence, count)
-        return self._pool.find(sequence.keys[:count])
+    def _waits(self, sequence: Sequence, found: list[Block], budget: int) -> bool:
+        """Whether it waits for a step that has budget for its whole prompt."""
+        if self._config.chunked_prefill or budget == self._config.max_batched_tokens:
+            return False
+        return sequence.known - self._batch.found_tokens(sequence, found) > budget
 
-    def _keep(self, sequence: Sequence, count: int) -> None:
-        """Let the cache have its first ``count`` blocks, which are full."""
-        self._extend_keys(sequence, count)
-        kept = sequence.kept
-        kept += [self._pool.keep(key) for key in sequence.keys[len(kept) : count]]
-
-    def _extend_keys(self, sequence: Sequence, count: int) -> None:
-        keys, size = sequence.keys, self._block_size
-        missing = count - len(keys)
-        if missing <= 0:
-            return
-        if sequence.tokens is None:
-            keys += [hash((sequence.id, index)) for index in range(len(keys), count)]
-        else:
-            ids = sequence.tokens.ids(len(keys) * size, missing * size)
-            blocks.extend_keys(keys, ids, size)
+    def _set_aside(self, sequence: Sequence) -> int:
+        """Blocks that are held ready for a sequence that starts: none, it takes what there is."""
+        return 0

@@ -1,11 +1,13 @@
-"""What goes into the core and comes out of it: requests, outputs, and the sequence between."""
+"""What goes into the core and comes out of it: requests, outputs, and the sequence between.
+
+What passes in and out are named tuples, because of the immutable types they are made fastest.
+"""
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from servelab.engine.core.blocks import Block
+from servelab.engine.core.blocks import Block, Chain
 
 
 class FinishReason(StrEnum):
@@ -24,13 +26,13 @@ class Tokens(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class CoreRequest:
+class CoreRequest(NamedTuple):
     """One sequence to generate.
 
     ``max_tokens`` is how many tokens it will get; ``reason`` is what it ends with when it has them
     (``length`` at a limit, ``stop`` where the answer ends by itself). ``tokens`` are for the prefix
-    cache; without them the request shares no block with another.
+    cache; without them the request shares no block with another. ``allowed_tokens`` is how many it
+    may get for all that the engine knows before, if that is more: what admission reckons with.
     """
 
     id: str
@@ -38,10 +40,10 @@ class CoreRequest:
     max_tokens: int
     reason: FinishReason = FinishReason.LENGTH
     tokens: Tokens | None = None
+    allowed_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """The end of a request, with its times in emulated seconds; None for what never happened.
 
     ``cached_tokens`` of its prompt came from the prefix cache.
@@ -60,8 +62,7 @@ class Finish:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FirstToken:
+class FirstToken(NamedTuple):
     """A request's prompt is computed and its first token is out."""
 
     id: str
@@ -71,8 +72,7 @@ class FirstToken:
     cached_tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(NamedTuple):
     """What one step, or a run of equal steps, brought.
 
     Each request of ``ids`` got one token at each of ``times_s`` (the ends of the steps, ascending).
@@ -92,67 +92,82 @@ class Output:
 class Sequence:
     """A request inside the core. Of ``known`` tokens, ``computed`` are in its KV blocks.
 
-    It has ``blocks`` of them, of which the first have a key and are ``kept``. ``keys`` are those
-    of its full blocks as far as they were asked for. ``cached_tokens`` were found when it first
-    started.
+    While it is ``counted`` (see ``decoding``) both stand still, and ``lead`` says what they are.
+    ``kept`` are its blocks with a key; ``keys`` those of its full blocks as far as they were asked
+    for; ``chain`` are the blocks that one without token ids gave back. ``cached_tokens`` were found
+    when it first started. ``place`` is its place in the batch. It gets ``limit`` tokens; for those
+    that it is ``allowed`` a scheduler may hold ``set_aside`` blocks ready.
     """
 
     __slots__ = (
+        "allowed",
         "arrived_s",
-        "blocks",
         "cached_tokens",
+        "chain",
         "computed",
+        "counted",
+        "end_beat",
         "first_token_s",
         "id",
         "kept",
         "keys",
         "known",
         "last_token_s",
+        "lead",
         "limit",
-        "output_tokens",
+        "place",
         "preemptions",
         "prompt_tokens",
         "reason",
         "scheduled_s",
+        "set_aside",
         "tokens",
     )
 
     def __init__(self, request: CoreRequest, now_s: float, limit: int) -> None:
-        self.id = request.id
-        self.prompt_tokens = request.prompt_tokens
-        self.reason = request.reason if limit == request.max_tokens else FinishReason.LENGTH
+        self.id, self.prompt_tokens, max_tokens, self.reason, self.tokens, allowed = request
+        if limit != max_tokens:
+            self.reason = FinishReason.LENGTH
+        self.allowed = allowed if allowed > limit else limit
         self.limit = limit
-        self.known = request.prompt_tokens
-        self.computed = 0
-        self.blocks = 0
+        self.known = self.prompt_tokens
+        self.arrived_s = now_s
+        self.computed = self.cached_tokens = self.preemptions = self.place = 0
+        self.set_aside = 0
+        self.counted = False
+        self.lead = self.end_beat = 0
         self.kept: list[Block] = []
         self.keys: list[int] = []
-        self.tokens = request.tokens
-        self.cached_tokens = 0
-        self.output_tokens = 0
-        self.preemptions = 0
-        self.arrived_s = now_s
+        self.chain: Chain | None = None
         self.scheduled_s: float | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
 
     @property
+    def output_tokens(self) -> int:
+        """Tokens of the answer so far."""
+        return self.known - self.prompt_tokens
+
+    @property
     def decoding(self) -> bool:
         """Whether only its newest token is left to compute."""
-        return self.known - self.computed == 1 and self.output_tokens > 0
+        return self.known - self.computed == 1 and self.known > self.prompt_tokens
 
     def finish(self, reason: FinishReason, at_s: float) -> Finish:
         """The record of its end."""
-        return Finish(
-            self.id,
-            reason,
-            at_s,
-            self.arrived_s,
-            self.scheduled_s,
-            self.first_token_s,
-            self.last_token_s,
-            self.prompt_tokens,
-            self.output_tokens,
-            self.preemptions,
-            self.cached_tokens,
+        return tuple.__new__(
+            Finish,
+            (
+                self.id,
+                reason,
+                at_s,
+                self.arrived_s,
+                self.scheduled_s,
+                self.first_token_s,
+                self.last_token_s,
+                self.prompt_tokens,
+                self.known - self.prompt_tokens,
+                self.preemptions,
+                self.cached_tokens,
+            ),
         )

@@ -7,32 +7,30 @@ and again at ``next_wake()``. All times are emulated seconds.
 """
 
 import math
+import operator
 import random
 
 from modelserve.api.spec import BatchingMode
-from modelserve.errors import InputError, ModelServeError
+from modelserve.errors import InputError
+from servelab.engine.core import policies
+from servelab.engine.core.batch import Batch
+from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.intake import Intake
+from servelab.engine.core.intake import QueueFull as QueueFull
+from servelab.engine.core.intake import TooLarge as TooLarge
 from servelab.engine.core.laws import StepLaw as StepLaw
-from servelab.engine.core.schedule import CoreConfig, Plan, Scheduler
-from servelab.engine.core.sequences import CoreRequest, FinishReason, FirstToken, Output, Sequence
+from servelab.engine.core.pace import Pace
+from servelab.engine.core.schedule import Plan
+from servelab.engine.core.sequences import (
+    CoreRequest,
+    Finish,
+    FinishReason,
+    FirstToken,
+    Output,
+    Sequence,
+)
 
-
-class QueueFull(ModelServeError):
-    """As many requests wait as may."""
-
-
-class TooLarge(InputError):
-    """The request can never fit into the KV cache or the model's length."""
-
-
-class Step:
-    """A step under way."""
-
-    __slots__ = ("end_s", "plan", "prefill_tokens")
-
-    def __init__(self, plan: Plan, end_s: float, prefill_tokens: int) -> None:
-        self.plan = plan
-        self.end_s = end_s
-        self.prefill_tokens = prefill_tokens
+_PLACE = operator.attrgetter("place")
 
 
 class EngineCore:
@@ -44,43 +42,53 @@ class EngineCore:
         """``jumps`` off: every step by itself; the tokens' times are the same."""
         self.config = config
         self._jumps = jumps
-        self._law = law
-        self._rng = rng
-        self._scheduler = Scheduler(config)
+        self._batch = Batch(config)
+        self._pace = Pace(config, law, rng, self._batch)
+        self._intake = Intake(config)
+        self._scheduler = policies.scheduler(config, self._batch)
         self._sequences: dict[str, Sequence] = {}
-        self._step: Step | None = None
+        self._step: Plan | None = None
         self._clock_s = -math.inf  # the last step's end, or when work came to an idle engine
         self._now_s = -math.inf  # the latest time a caller gave
         self._outputs: list[Output] = []
-        self._cancelled: list[Sequence] = []
-        self._batch_size = 0
-        self._last_step_s = 0.0
-        self._drawn_s: float | None = None  # of a step that a jump began and could not end
+        self._ids: tuple[str, ...] | None = None  # of the batch, until it changes
 
     @property
     def waiting(self) -> int:
         """Requests in the queue."""
-        return len(self._scheduler.waiting)
+        return len(self._batch.waiting)
 
     @property
     def running(self) -> int:
         """Requests in the batch."""
-        return len(self._scheduler.running)
+        return len(self._batch.running)
 
     @property
     def kv_usage(self) -> float:
         """Share of KV blocks in use, 0 to 1."""
-        return 1.0 - self._scheduler.free_blocks / self.config.kv_blocks
+        pool = self._batch.pool
+        return (pool.size - pool.free) / pool.size
 
     @property
     def prefix_tokens(self) -> tuple[int, int]:
         """Tokens looked up in the prefix cache so far, and those found."""
-        return self._scheduler.prefix_queries, self._scheduler.prefix_hits
+        return self._batch.prefix_queries, self._batch.prefix_hits
 
     @property
     def plan(self) -> Plan | None:
-        """What the step under way computes."""
-        return self._step.plan if self._step is not None else None
+        """The step under way."""
+        return self._step
+
+    @property
+    def scheduled(self) -> list[tuple[str, int]]:
+        """Tokens by request in the step under way, in the batch's order."""
+        step = self._step
+        if step is None:
+            return []
+        tokens = {sequence.id: count for sequence, count in step.parts}
+        if step.beat:
+            tokens |= {name: 1 for name, each in self._batch.running.items() if each.counted}
+        return [(name, tokens[name]) for name in self._batch.running if name in tokens]
 
     @property
     def idle(self) -> bool:
@@ -89,17 +97,20 @@ class EngineCore:
 
     def submit(self, request: CoreRequest, now_s: float) -> None:
         """Queue a request. Raises QueueFull, TooLarge, or InputError for a duplicate id."""
-        limit = self._limit(request)
+        if request.id in self._sequences:
+            raise InputError(f"request id {request.id} is in use: give each request its own")
+        limit = self._intake.limit(request)
         self._run(now_s, start_now=False)
-        config, scheduler = self.config, self._scheduler
+        config, batch = self.config, self._batch
         if config.queue_limit is not None:
-            unscheduled = len(scheduler.waiting) - max(0, config.slots - len(scheduler.running))
+            unscheduled = len(batch.waiting) - max(0, config.slots - len(batch.running))
             if unscheduled >= config.queue_limit:
                 raise QueueFull(f"{config.queue_limit} requests wait already")
         sequence = Sequence(request, now_s, limit)
-        self._sequences[request.id] = sequence
-        scheduler.waiting.append(sequence)
-        self._clock_s = max(self._clock_s, now_s) if self._step is None else self._clock_s
+        self._sequences[sequence.id] = sequence
+        batch.waiting.append(sequence)
+        if self._step is None and now_s > self._clock_s:
+            self._clock_s = now_s
 
     def cancel(self, request_id: str, now_s: float) -> None:
         """Drop a request; its blocks are free from the next step on. Unknown ids are ignored."""
@@ -107,11 +118,17 @@ class EngineCore:
         sequence = self._sequences.pop(request_id, None)
         if sequence is None:
             return
-        if self._step is None:
-            self._scheduler.remove(sequence)
-        else:
-            self._cancelled.append(sequence)
+        batch, step = self._batch, self._step
+        counted = sequence.counted
+        batch.drop(sequence)
+        self._ids = None
         finish = sequence.finish(FinishReason.ABORT, now_s)
+        if step is None:
+            batch.free(sequence)
+        else:
+            # What the step computes of it is in blocks that it has until the end.
+            sequence.computed += counted and step.beat
+            batch.leaving.append(sequence)
         self._outputs.append(Output((), (), finished=(finish,)))
 
     def advance(self, now_s: float) -> list[Output]:
@@ -120,11 +137,22 @@ class EngineCore:
         outputs, self._outputs = self._outputs, []
         return outputs
 
-    def settle(self, now_s: float) -> list[Output]:
-        """As ``advance``, but a step due exactly now is not started yet."""
-        self._run(now_s, start_now=False)
+    def settle(self, now_s: float, *, until_finish: bool = False) -> list[Output]:
+        """As ``advance``, but a step due exactly now is not started yet.
+
+        ``until_finish``: not even up to now, but to the end of the first step that ends a request.
+        """
+        self._run(now_s, start_now=False, until_finish=until_finish)
         outputs, self._outputs = self._outputs, []
         return outputs
+
+    def end_step(self, end_s: float) -> None:
+        """Let the step under way, if there is one, end then: something holds it up, or no longer.
+
+        Not before a moment that a caller gave already.
+        """
+        if self._step is not None:
+            self._step.end_s = max(end_s, self._now_s)
 
     def next_wake(self) -> float | None:
         """When ``advance`` has something to do or to tell; None while nothing runs or waits."""
@@ -134,169 +162,136 @@ class EngineCore:
             return self._step.end_s
         return self._start_at() if self._sequences else None
 
-    def _limit(self, request: CoreRequest) -> int:
-        config = self.config
-        if request.prompt_tokens < 1 or request.max_tokens < 1:
-            raise InputError(f"request {request.id} needs at least one prompt and one output token")
-        if request.id in self._sequences:
-            raise InputError(f"request id {request.id} is in use: give each request its own")
-        limit = min(request.max_tokens, config.max_model_tokens - request.prompt_tokens)
-        blocks = config.blocks_for(request.prompt_tokens + limit - 1)
-        if limit < 1 or (blocks > config.kv_blocks and config.refuse_oversized):
-            room = min(config.max_model_tokens, config.kv_blocks * config.block_size)
-            raise TooLarge(
-                f"request {request.id} needs {request.prompt_tokens + request.max_tokens} tokens "
-                f"and the engine holds {room}: shorten it"
-            )
-        return limit
-
     def _start_at(self) -> float:
         """When the next step may start: at once, or when an idle engine's first request may."""
-        scheduler, config = self._scheduler, self.config
-        if scheduler.running or not scheduler.waiting:
+        batch, config = self._batch, self.config
+        if batch.running or not batch.waiting:
             return self._clock_s
         delay_s = config.front_s
-        if config.batching == BatchingMode.DYNAMIC and len(scheduler.waiting) < config.slots:
+        if config.batching == BatchingMode.DYNAMIC and len(batch.waiting) < config.slots:
             delay_s = max(delay_s, config.gather_s)
-        return max(self._clock_s, scheduler.waiting[0].arrived_s + delay_s)
+        return max(self._clock_s, batch.waiting[0].arrived_s + delay_s)
 
-    def _run(self, now_s: float, start_now: bool) -> None:
+    def _run(self, now_s: float, *, start_now: bool, until_finish: bool = False) -> None:
         """Finish and start steps up to now. One due exactly now starts only if ``start_now``."""
-        self._now_s = max(self._now_s, now_s)
+        if now_s > self._now_s:
+            self._now_s = now_s
         while True:
             if self._step is not None:
                 if self._step.end_s > now_s:
                     return
-                self._end(self._step)
+                if self._end(self._step) and until_finish:
+                    return
             if not self._sequences:
                 return
             start_s = self._start_at()
             if start_s > now_s or (start_s == now_s and not start_now):
                 return
-            if self._jumps and now_s - start_s > 2 * self._last_step_s:
-                start_s = self._jump(start_s, now_s)
-                if start_s > now_s or (start_s == now_s and not start_now):
+            if self._jumps and start_s < now_s and self._jump(start_s, now_s):
+                if self._outputs[-1].finished and until_finish:
                     return
-            self._start(start_s)
+            else:
+                self._start(start_s)
 
-    def _jump(self, start_s: float, now_s: float) -> float:
-        """Run the steps in which nothing but decoding happens; the time the next one may start."""
-        scheduler = self._scheduler
-        running = scheduler.running
-        steps = self._steps_alike()
-        if steps < 2:
-            return start_s
-        context = sum(sequence.known for sequence in running)
-        times_s: list[float] = []
-        end_s = start_s
-        while len(times_s) < steps and end_s < now_s:
-            duration_s = self._step_s(len(running), context, 0, 0, 0)
-            if end_s + duration_s > now_s:
-                self._drawn_s = duration_s
-                break
-            end_s += duration_s
-            times_s.append(end_s)
-            context += len(running)
-        if times_s:
-            scheduler.decode(len(times_s), end_s)
-            ids = tuple(sequence.id for sequence in running)
-            self._outputs.append(Output(tuple(times_s), ids))
-            self._clock_s = end_s
-        return end_s
-
-    def _steps_alike(self) -> int:
-        """Steps from here on in which the batch stays as it is and has blocks enough."""
-        scheduler, config = self._scheduler, self.config
-        running = scheduler.running
-        if not running or config.batching == BatchingMode.STATIC:
-            return 0
-        if len(running) > config.max_batched_tokens or scheduler.may_admit():
-            return 0
-        if not all(sequence.decoding for sequence in running):
-            return 0
-        until_end = min(sequence.limit - sequence.output_tokens for sequence in running) - 1
-        return min(until_end, scheduler.free_blocks // len(running) * config.block_size)
+    def _jump(self, start_s: float, now_s: float) -> bool:
+        """Run the steps in which all decode and nobody starts; whether there were any."""
+        batch, scheduler = self._batch, self._scheduler
+        ready_s = scheduler.ready_s() if batch.waiting else math.inf
+        if ready_s <= start_s or (steps := scheduler.beats()) == 0:
+            return False
+        ends_s = self._pace.ends_s(steps, start_s, ready_s, now_s)
+        if not ends_s:
+            return False
+        steps, at_s = len(ends_s), ends_s[-1]
+        batch.decode(steps)
+        ids = self._decoded_ids()
+        ended = batch.decoding.beat(steps, at_s)
+        finished = self._leave(ended, at_s) if ended else ()
+        self._clock_s = at_s
+        self._outputs.append(tuple.__new__(Output, (tuple(ends_s), ids, (), finished, (), 0)))
+        return True
 
     def _start(self, start_s: float) -> None:
-        scheduler = self._scheduler
-        if not scheduler.running:
-            self._batch_size = 0
-        plan = scheduler.plan(start_s)
-        decodes = context = prefill = prefill_context = prompts = 0
-        for sequence, tokens in plan.scheduled:
-            if tokens == 1 and sequence.decoding:
-                decodes += 1
-                context += sequence.known
-            else:
-                prefill += tokens
-                prefill_context += sequence.computed
-                prompts += 1
-        if self.config.batching == BatchingMode.STATIC:
-            # A static batch keeps its shape: the slots of finished members are computed as padding.
-            self._batch_size = max(self._batch_size, len(scheduler.running))
-            decodes = max(decodes, self._batch_size - (len(plan.scheduled) - decodes))
-        end_s = start_s + self._step_s(decodes, context, prefill, prefill_context, prompts)
-        self._last_step_s = end_s - start_s
-        self._step = Step(plan, end_s, prefill)
+        if not self._batch.running:
+            self._pace.start()
+        plan = self._scheduler.plan(start_s)
+        if plan.started or plan.preempted:
+            self._ids = None
+        duration_s, plan.prefill_tokens = self._pace.step_s(plan)
+        plan.end_s = start_s + duration_s
+        self._step = plan
 
-    def _step_s(
-        self, decodes: int, context: int, prefill: int, prefill_context: int, prompts: int
-    ) -> float:
-        if self._drawn_s is not None:
-            duration_s, self._drawn_s = self._drawn_s, None
-            return duration_s
-        duration_s = self._law.step_s(decodes, context, prefill, prefill_context, max(1, prompts))
-        jitter = self.config.jitter
-        if jitter > 0:
-            duration_s *= math.exp(self._rng.gauss(0.0, jitter) - jitter * jitter / 2)
-        return duration_s
-
-    def _end(self, step: Step) -> None:
-        """Apply a step: computed tokens count, finished and cancelled sequences leave."""
-        at_s = step.end_s
-        ids: list[str] = []
+    def _end(self, plan: Plan) -> bool:
+        """Apply a step, after which finished and cancelled ones leave; whether any finished."""
+        batch, at_s = self._batch, plan.end_s
+        ended = batch.decoding.beat(1, at_s) if plan.beat else []
         firsts: list[FirstToken] = []
-        finished = []
+        if plan.parts:
+            ids, done = self._compute(plan, at_s, firsts)
+            ended += done
+            ended.sort(key=_PLACE)
+        else:
+            ids = self._decoded_ids()
+        finished = self._leave(ended, at_s) if ended else ()
+        for sequence in batch.leaving:
+            batch.free(sequence)
+        batch.leaving.clear()
+        self._step = None
+        self._clock_s = at_s
         alive = self._sequences
+        preempted = tuple([each.id for each in plan.preempted if alive.get(each.id) is each])
+        output = ((at_s,), ids, tuple(firsts), finished, preempted, plan.prefill_tokens)
+        self._outputs.append(tuple.__new__(Output, output))
+        return bool(finished)
+
+    def _compute(
+        self, plan: Plan, at_s: float, firsts: list[FirstToken]
+    ) -> tuple[tuple[str, ...], list[Sequence]]:
+        """Count what a step computed of single sequences; who got a token, and who has all now."""
+        batch = self._batch
+        running, join = batch.running, batch.decoding.join
+        ids: list[str] = []
         done: list[Sequence] = []
-        for sequence, tokens in step.plan.scheduled:
+        for sequence, tokens in plan.parts:
             sequence.computed += tokens
-            if sequence.computed < sequence.known or sequence.id not in alive:
+            known = sequence.known
+            if sequence.computed < known or running.get(sequence.id) is not sequence:
                 continue
-            sequence.known += 1
-            sequence.output_tokens += 1
+            sequence.known = known + 1
             sequence.last_token_s = at_s
             ids.append(sequence.id)
             if sequence.first_token_s is None:
                 sequence.first_token_s = at_s
-                firsts.append(
-                    FirstToken(
-                        *(sequence.id, at_s, sequence.arrived_s),
-                        *(sequence.prompt_tokens, sequence.cached_tokens),
-                    )
+                first = (
+                    sequence.id,
+                    at_s,
+                    sequence.arrived_s,
+                    sequence.prompt_tokens,
+                    sequence.cached_tokens,
                 )
-            if sequence.output_tokens >= sequence.limit:
+                firsts.append(tuple.__new__(FirstToken, first))
+            if known + 1 - sequence.prompt_tokens < sequence.limit:
+                join(sequence)
+            else:
                 done.append(sequence)
-                del alive[sequence.id]
-                finished.append(sequence.finish(sequence.reason, at_s))
-        self._leave(done)
-        self._step = None
-        self._clock_s = at_s
-        preempted = tuple(victim.id for victim in step.plan.preempted if victim.id in alive)
-        self._outputs.append(
-            Output(
-                (at_s,), tuple(ids), tuple(firsts), tuple(finished), preempted, step.prefill_tokens
-            )
-        )
+        batch.partial = [each for each in batch.partial if not each.counted and each not in done]
+        return (self._decoded_ids() if plan.beat else tuple(ids)), done
 
-    def _leave(self, done: list[Sequence]) -> None:
-        """Finished ones leave in the batch's order, then cancelled ones."""
-        scheduler = self._scheduler
-        if done:
-            gone = set(done)
-            scheduler.running = [each for each in scheduler.running if each not in gone]
-            for sequence in done:
-                scheduler.free(sequence)
-        for sequence in self._cancelled:
-            scheduler.remove(sequence)
-        self._cancelled.clear()
+    def _decoded_ids(self) -> tuple[str, ...]:
+        """Who got a token in a beat: all but those with more to compute."""
+        batch, ids = self._batch, self._ids
+        if batch.partial:
+            left = {sequence.id for sequence in batch.partial}
+            return tuple([name for name in batch.running if name not in left])
+        if ids is None:
+            ids = self._ids = tuple(batch.running)
+        return ids
+
+    def _leave(self, ended: list[Sequence], at_s: float) -> tuple[Finish, ...]:
+        """Those with all their tokens go, in the batch's order."""
+        batch, alive = self._batch, self._sequences
+        for sequence in ended:
+            del alive[sequence.id], batch.running[sequence.id]
+            batch.free(sequence)
+        self._ids = None
+        return tuple([sequence.finish(sequence.reason, at_s) for sequence in ended])

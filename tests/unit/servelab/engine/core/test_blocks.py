@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from servelab.engine.core import blocks
-from servelab.engine.core.blocks import Block, BlockPool
+from servelab.engine.core.blocks import Block, BlockPool, Chain
 
 
 def filled(*keys: int, size: int = 8) -> tuple[BlockPool, list[Block]]:
@@ -58,6 +58,34 @@ def test_of_equal_blocks_the_first_is_found_and_then_the_other() -> None:
     pool.give_back(0, kept[:1])
     pool.take(1)
     assert pool.find([1]) == kept[1:]
+
+
+def test_users_beside_the_first_are_counted() -> None:
+    pool, kept = filled(1, 2)
+    pool.use(kept[:1])
+    assert pool.shared == 1
+    pool.give_back(0, kept)
+    assert pool.shared == 0
+
+
+def test_a_chain_is_forgotten_from_its_end_and_what_is_left_can_be_used_again() -> None:
+    pool, chain = BlockPool(8), Chain(6)
+    pool.take(6)
+    pool.give_back_chain(chain)
+    pool.take(4)
+    assert (chain.count, pool.free) == (4, 4)
+    pool.use_chain(chain)
+    assert pool.free == 0
+
+
+def test_of_a_chain_and_blocks_the_longest_unused_are_forgotten_first() -> None:
+    pool, kept = filled(1, 2)
+    chain = Chain(6)
+    pool.take(6)
+    pool.give_back(0, kept)
+    pool.give_back_chain(chain)
+    pool.take(3)
+    assert (pool.find([1]), chain.count) == ([], 5)
 
 
 @given(st.lists(st.integers(0, 3), max_size=64), st.integers(1, 16), st.integers(0, 64))

@@ -244,6 +244,17 @@ def test_a_cancelled_request_frees_its_slot_at_the_next_step() -> None:
     assert ends["b"].at_s < 0.08
 
 
+def test_a_cancelled_request_keeps_its_blocks_to_the_end_of_the_step() -> None:
+    engine = core()
+    for name in "ab":
+        engine.submit(request(name, prompt=20, tokens=200), 0.0)
+    engine.advance(0.05)
+    engine.cancel("a", 0.05)
+    assert engine.kv_usage == 4 / 40
+    engine.settle(0.06)
+    assert engine.kv_usage == 2 / 40
+
+
 def test_an_answer_ends_at_the_model_length_with_reason_length() -> None:
     engine = core()
     engine.submit(CoreRequest("a", 250, 100, FinishReason.STOP), 0.0)

@@ -1,0 +1,69 @@
+"""The limits of one engine, and by whose rules it decides."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from modelserve.api.spec import BatchingMode
+from modelserve.errors import InputError
+
+BLOCK_TOKENS = 16  # vLLM's default
+_AT_LEAST_ONE = (
+    "max_sequences",
+    "max_batched_tokens",
+    "max_model_tokens",
+    "kv_blocks",
+    "block_size",
+)
+
+
+class Policy(StrEnum):
+    """Whose scheduler decides what a step computes; each has its module."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    NO_EVICT = "guaranteed-no-evict"  # TensorRT-LLM's default
+    MAX_UTILIZATION = "max-utilization"  # TensorRT-LLM's other one
+
+
+@dataclass(frozen=True, slots=True)
+class CoreConfig:
+    """Limits of one engine.
+
+    ``queue_limit`` None: any number may wait. ``jitter`` is the sigma of a step's log-normal
+    factor. A request is ready to start ``front_s`` seconds after it came; in mode dynamic a batch
+    that is not full gathers for ``gather_s``. ``long_prefill_tokens``: most prompt tokens of one
+    sequence in a step while there are others, 0 for no such limit. ``refuse_oversized`` off: also
+    a request that can never get all its blocks is taken, and waits. ``chunked_prefill`` off: a
+    prompt is computed in one step. ``mixed_chunk`` is SGLang's: prompts and decoding share steps.
+    """
+
+    max_sequences: int
+    max_batched_tokens: int
+    max_model_tokens: int
+    kv_blocks: int
+    block_size: int = BLOCK_TOKENS
+    batching: BatchingMode = BatchingMode.CONTINUOUS
+    queue_limit: int | None = None
+    jitter: float = 0.0
+    gather_s: float = 0.05
+    front_s: float = 0.0
+    prefix_caching: bool = False
+    long_prefill_tokens: int = 0
+    refuse_oversized: bool = True
+    policy: Policy = Policy.VLLM
+    chunked_prefill: bool = True
+    mixed_chunk: bool = False
+
+    def __post_init__(self) -> None:
+        for name in _AT_LEAST_ONE:
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+
+    @property
+    def slots(self) -> int:
+        """Most sequences that run at once."""
+        return 1 if self.batching == BatchingMode.NONE else self.max_sequences
+
+    def blocks_for(self, tokens: int) -> int:
+        """KV blocks that hold so many tokens."""
+        return -(-tokens // self.block_size)

@@ -1,0 +1,199 @@
+"""SGLang's rules: prompts first, admission by what answers may take, retraction of the youngest.
+
+A step computes prompts alone, or decodes; waiting prompts go first, in chunks. Who waits starts if
+its prompt and all tokens it may get fit beside a share of what the running ones may still get. The
+share falls with every decoding step, as answers end early; it rises when blocks ran out after all.
+Then those with the fewest tokens are retracted: they lose their blocks and queue up again, last.
+Constants are those of version 0.5.23, where environment variables and flags change them. That its
+host works ahead of the GPU is a matter of the step law.
+"""
+
+import math
+
+from modelserve.api.spec import BatchingMode
+from servelab.engine.core.batch import Batch
+from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.schedule import Plan
+from servelab.engine.core.sequences import Sequence
+
+MOST_NEW_TOKENS = 4096  # of one request, in the reckoning
+MAX_PREFILL_TOKENS = 16384
+FIRST_SHARE = 0.7
+LEAST_SHARE = 0.14 * FIRST_SHARE
+SHARE_STEPS = 600  # from the first share to the least
+RETRACT_STEPS = 20  # decoding steps for which a retraction makes room
+
+
+class SglangScheduler:
+    """SGLang's rules."""
+
+    def __init__(self, config: CoreConfig, batch: Batch) -> None:
+        self._config = config
+        self._batch = batch
+        self._slots = config.slots
+        self._continuous = config.batching in (BatchingMode.CONTINUOUS, BatchingMode.NONE)
+        self._share = FIRST_SHARE
+        self._since_beat = 0  # the beat at which the share was that
+        self._full_at: int | None = None  # no more than so many run until somebody leaves
+
+    @property
+    def share(self) -> float:
+        """Of the tokens that running ones may still get, the part that admission reckons with."""
+        beats = max(0, self._batch.decoding.beats - self._since_beat)
+        fall = (FIRST_SHARE - LEAST_SHARE) / SHARE_STEPS
+        return max(self._share - fall * beats, LEAST_SHARE)
+
+    def plan(self, now_s: float) -> Plan:
+        """Decide the next step and take the blocks it needs."""
+        plan, batch = Plan(), self._batch
+        first = batch.waiting[0] if batch.waiting else None
+        if not batch.running and first and first.arrived_s >= batch.decoding.last_beat_s:
+            self._set_share(FIRST_SHARE)
+        self._prefill(plan, now_s)
+        decoding = batch.decoding
+        if plan.parts:
+            mixes = self._config.mixed_chunk and decoding.blocks_needed(1) <= batch.pool.free
+            # Who becomes decoding in this step is counted only after it.
+            plan.beat = mixes and decoding.count > 0
+        elif decoding.blocks_needed(1) > batch.pool.free:
+            self._retract(plan)
+        if plan.beat:
+            batch.decode(1)
+        return plan
+
+    def ready_s(self) -> float:
+        """From when on a waiting sequence might start if the batch stays as it is, or inf."""
+        batch = self._batch
+        running = len(batch.running)
+        if not batch.waiting or running >= self._slots or not (self._continuous or not running):
+            return math.inf
+        return math.inf if self._full else batch.waiting[0].arrived_s + self._config.front_s
+
+    def beats(self) -> int:
+        """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
+        batch, decoding = self._batch, self._batch.decoding
+        if batch.partial or not decoding.count:
+            return 0
+        return decoding.steps_within(decoding.beats_to_end(), batch.pool.free)
+
+    @property
+    def _full(self) -> bool:
+        return self._full_at is not None and len(self._batch.running) >= self._full_at
+
+    def _set_share(self, share: float) -> None:
+        self._share, self._since_beat = share, self._batch.decoding.beats
+
+    def _prefill(self, plan: Plan, now_s: float) -> None:
+        """Plan prompts: the one that is begun, then those that wait, as far as there is room."""
+        batch, config = self._batch, self._config
+        if not batch.partial and (self.ready_s() > now_s):
+            return
+        rows = batch.decoding.count if config.mixed_chunk else 0
+        budget = min(config.max_batched_tokens, MAX_PREFILL_TOKENS) - rows
+        room = batch.pool.free * batch.block_size - rows - self._expected_tokens()
+        for sequence in batch.partial:
+            tokens = min(sequence.known - sequence.computed, budget, self._free_tokens(sequence))
+            if tokens <= 0:
+                return
+            batch.take(sequence, sequence.computed, sequence.computed + tokens)
+            plan.parts.append((sequence, tokens))
+            room -= self._charge(sequence, tokens)
+            budget -= tokens
+        if self._continuous or len(batch.running) == len(batch.partial):
+            self._admit(plan, now_s, budget, room)
+
+    def _admit(self, plan: Plan, now_s: float, budget: int, room: float) -> None:
+        """Start those next in line; ``room`` is in tokens, less what is set aside."""
+        batch, config = self._batch, self._config
+        if self._full:
+            return
+        self._full_at = None
+        unit = min(batch.block_size, config.max_batched_tokens)
+        while batch.waiting and budget > 0:
+            sequence = batch.waiting[0]
+            if sequence.arrived_s + config.front_s > now_s:
+                return
+            if len(batch.running) >= self._slots:
+                self._set_full()
+                return
+            found = batch.find(sequence)
+            found_tokens = batch.found_tokens(sequence, found)
+            rest = sequence.known - found_tokens
+            tokens = rest if rest <= budget else budget // unit * unit
+            # Found blocks that nobody uses can no longer be taken by others.
+            used = sum(block.users > 0 for block in found)
+            unused = found_tokens - used * batch.block_size
+            needed = rest + _to_come(sequence) + batch.block_size
+            alone = not batch.running and rest <= self._free_tokens(sequence) - unused
+            if needed >= room - unused and not alone:
+                self._set_full()
+                return
+            if tokens == 0:
+                return
+            batch.start(sequence, found, now_s)
+            batch.take(sequence, sequence.computed, sequence.computed + tokens)
+            plan.parts.append((sequence, tokens))
+            plan.started.append((sequence, sequence.computed))
+            room -= unused + self._charge(sequence, tokens)
+            budget -= tokens
+
+    def _set_full(self) -> None:
+        """Ask again only when somebody has left; but a first batch is asked about once more."""
+        batch = self._batch
+        self._full_at = len(batch.running) if batch.decoding.count else None
+
+    def _charge(self, sequence: Sequence, tokens: int) -> int:
+        """Tokens that a part of a prompt takes or sets aside; a last part also the answer's."""
+        size = self._batch.block_size
+        ends = sequence.computed + tokens == sequence.known
+        return -(-tokens // size) * size + size + (_to_come(sequence) if ends else 0)
+
+    def _expected_tokens(self) -> float:
+        """What the decoding ones are reckoned to take yet."""
+        decoding = self._batch.decoding
+        total = 0
+        for sequence in self._batch.running.values():
+            if sequence.counted:
+                output = decoding.computed(sequence) + 1 - sequence.prompt_tokens
+                total += min(sequence.allowed - output, MOST_NEW_TOKENS)
+        return self.share * total
+
+    def _free_tokens(self, sequence: Sequence) -> int:
+        """Tokens for which it has or can take blocks."""
+        size = self._batch.block_size
+        return self._batch.pool.free * size + -sequence.computed % size
+
+    def _retract(self, plan: Plan) -> None:
+        """Stop those with the fewest tokens, of equals the longest prompt, until a beat has room.
+
+        At least one goes, and one stays. A prompt that is begun goes only after them.
+        """
+        batch, decoding = self._batch, self._batch.decoding
+        order = [each for each in batch.running.values() if each.counted]
+        order.sort(
+            key=lambda each: (
+                decoding.computed(each) - each.prompt_tokens,
+                -each.prompt_tokens,
+            ),
+            reverse=True,
+        )
+        while len(order) > 1:
+            self._stop(order.pop(), plan)
+            if decoding.blocks_needed(1) <= batch.pool.free:
+                break
+        while batch.partial and decoding.blocks_needed(1) > batch.pool.free:
+            self._stop(batch.partial[-1], plan)
+        outputs = sum(decoding.computed(each) + 1 - each.prompt_tokens for each in order)
+        allowed = sum(each.allowed for each in order)
+        self._set_share(min(1.0, (outputs + RETRACT_STEPS * len(order)) / (allowed + 1)))
+        self._since_beat += 1  # the share does not fall with this beat
+        self._full_at = None
+
+    def _stop(self, sequence: Sequence, plan: Plan) -> None:
+        self._batch.preempt(sequence, to_end=True)
+        plan.preempted.append(sequence)
+
+
+def _to_come(sequence: Sequence) -> int:
+    """Tokens that it may get yet, as far as they are reckoned with."""
+    return min(max(sequence.allowed - sequence.output_tokens, 0), MOST_NEW_TOKENS)

@@ -1,0 +1,211 @@
+"""How the engines' schedulers differ, each difference as a sentence."""
+
+import dataclasses
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from servelab.engine.core import sglang
+from servelab.engine.core.batch import Batch
+from servelab.engine.core.config import CoreConfig, Policy
+from servelab.engine.core.laws import SteadyLaw
+from servelab.engine.core.sequences import CoreRequest, Output
+from servelab.engine.core.sglang import SglangScheduler
+from servelab.engine.core.stepping import EngineCore, TooLarge
+
+# A step takes a second. 10 blocks of 10 tokens, and no more than 50 tokens of prompts in a step.
+VLLM = CoreConfig(8, 50, 100, kv_blocks=10, block_size=10)
+SGLANG = dataclasses.replace(VLLM, policy=Policy.SGLANG)
+NO_EVICT = dataclasses.replace(VLLM, policy=Policy.NO_EVICT, chunked_prefill=False)
+MAX_UTILIZATION = dataclasses.replace(NO_EVICT, policy=Policy.MAX_UTILIZATION)
+
+
+def core(config: CoreConfig) -> EngineCore:
+    return EngineCore(config, SteadyLaw(1.0), random.Random(0), jumps=False)
+
+
+def run(config: CoreConfig, *requests: CoreRequest, until_s: float = 1e6) -> list[Output]:
+    """All steps of these requests, which come at 0."""
+    engine = core(config)
+    for request in requests:
+        engine.submit(request, 0.0)
+    return engine.settle(until_s)
+
+
+def started_s(outputs: list[Output]) -> dict[str, float | None]:
+    return {end.id: end.scheduled_s for output in outputs for end in output.finished}
+
+
+def preempted(outputs: list[Output]) -> list[str]:
+    return [name for output in outputs for name in output.preempted]
+
+
+def joined(config: CoreConfig, prompt_tokens: int) -> list[tuple[tuple[str, ...], int]]:
+    """Who got tokens, and prompt tokens, in the steps after a request joined a decoding one."""
+    engine = core(dataclasses.replace(config, kv_blocks=20))
+    engine.submit(CoreRequest("a", 10, 20), 0.0)
+    engine.settle(2.0)
+    engine.submit(CoreRequest("b", prompt_tokens, 5), 2.0)
+    return [(output.ids, output.prefill_tokens) for output in engine.settle(5.0)]
+
+
+def test_vllm_computes_prompts_and_decodes_in_the_same_step() -> None:
+    assert joined(VLLM, 20)[0] == (("a", "b"), 20)
+
+
+def test_sglang_decodes_nobody_while_it_computes_prompts() -> None:
+    assert joined(SGLANG, 20)[:2] == [(("b",), 20), (("a", "b"), 0)]
+
+
+def test_sglang_lets_decoding_wait_for_all_chunks_of_a_prompt() -> None:
+    assert joined(SGLANG, 60)[:3] == [((), 50), (("b",), 10), (("a", "b"), 0)]
+
+
+def test_sglang_with_mixed_chunks_computes_prompts_and_decodes_in_the_same_step() -> None:
+    assert joined(dataclasses.replace(SGLANG, mixed_chunk=True), 20)[0] == (("a", "b"), 20)
+
+
+def test_in_a_mixed_step_of_sglang_decoding_takes_of_the_budget_for_prompts() -> None:
+    # Of 50 tokens 49 are left, which are four whole pages.
+    assert joined(dataclasses.replace(SGLANG, mixed_chunk=True), 60)[0] == (("a",), 40)
+
+
+def test_sglang_starts_a_request_only_beside_a_share_of_what_others_may_still_get() -> None:
+    pair = CoreRequest("a", 20, 60), CoreRequest("b", 20, 40)
+    assert started_s(run(VLLM, *pair))["b"] == 0.0
+    assert started_s(run(SGLANG, *pair))["b"] == 60.0
+
+
+def test_once_sglang_has_refused_one_it_starts_nobody_until_somebody_leaves() -> None:
+    engine = core(dataclasses.replace(SGLANG, kv_blocks=20))
+    for name, size in (("a", (10, 80)), ("b", (10, 50)), ("large", (30, 60))):
+        engine.submit(CoreRequest(name, *size), 0.0)
+    engine.settle(3.0)
+    engine.cancel("large", 3.0)
+    engine.submit(CoreRequest("small", 5, 5), 3.0)
+    assert started_s(engine.settle(1e6))["small"] == 50.0
+
+
+def test_sglangs_share_falls_with_each_decoding_step_down_to_a_least() -> None:
+    batch = Batch(SGLANG)
+    scheduler = SglangScheduler(SGLANG, batch)
+    shares = []
+    for beats in (0, 300, 600, 900):
+        batch.decoding.beats = beats
+        shares.append(scheduler.share)
+    assert shares == pytest.approx([0.7, 0.399, 0.098, 0.098])
+
+
+def let_share_fall(engine: EngineCore) -> None:
+    """As if it had decoded long, so that SGLang's scheduler starts more than can end."""
+    engine._batch.decoding.beats = sglang.SHARE_STEPS
+    engine._batch.decoding.last_beat_s = 1.0
+
+
+def short_of_blocks(policy: Policy) -> list[Output]:
+    """Two run that will need more blocks than there are, and a third waits for a slot."""
+    engine = core(dataclasses.replace(VLLM, policy=policy, max_sequences=2))
+    let_share_fall(engine)
+    engine.submit(CoreRequest("a", 10, 70), 0.0)
+    outputs = engine.settle(5.0)
+    engine.submit(CoreRequest("b", 20, 40), 5.0)
+    engine.submit(CoreRequest("c", 5, 5), 5.0)
+    return outputs + engine.settle(1e6)
+
+
+def next_after_preemption(outputs: list[Output]) -> list[str]:
+    """Who gets tokens from then on, in order of the first of them."""
+    at = next(at for at, output in enumerate(outputs) if output.preempted)
+    return list(dict.fromkeys(name for output in outputs[at:] for name in output.ids))
+
+
+def test_vllm_takes_the_blocks_of_the_last_that_started_and_lets_it_go_first_again() -> None:
+    outputs = short_of_blocks(Policy.VLLM)
+    assert (preempted(outputs), next_after_preemption(outputs)) == (["b"], ["a", "b", "c"])
+
+
+def test_sglang_retracts_the_one_with_the_fewest_tokens_and_lets_it_queue_up_again() -> None:
+    outputs = short_of_blocks(Policy.SGLANG)
+    assert (preempted(outputs), next_after_preemption(outputs)) == (["b"], ["a", "c", "b"])
+
+
+def test_of_equals_sglang_retracts_the_longest_prompt() -> None:
+    engine = core(dataclasses.replace(SGLANG, kv_blocks=25, max_model_tokens=250))
+    let_share_fall(engine)
+    engine.submit(CoreRequest("old", 10, 230), 0.0)
+    engine.settle(1.0)
+    for name, prompt in (("long", 60), ("short", 5)):
+        engine.submit(CoreRequest(name, prompt, 60), 1.0)
+    assert preempted(engine.settle(1e6)) == ["long"]
+
+
+@pytest.mark.parametrize("policy", [Policy.VLLM, Policy.SGLANG])
+def test_retracted_or_preempted_no_token_counts_twice(policy: Policy) -> None:
+    outputs = short_of_blocks(policy)
+    ends = {end.id: end for output in outputs for end in output.finished}
+    got = [name for output in outputs for name in output.ids]
+    assert {name: got.count(name) for name in "abc"} == {"a": 70, "b": 40, "c": 5}
+    assert {name: end.output_tokens for name, end in ends.items()} == {"a": 70, "b": 40, "c": 5}
+    assert sum(end.preemptions for end in ends.values()) == len(preempted(outputs)) > 0
+
+
+def test_tensorrt_llm_starts_only_what_can_run_to_its_end() -> None:
+    pair = CoreRequest("a", 20, 60), CoreRequest("b", 20, 20)
+    assert started_s(run(VLLM, *pair))["b"] == 0.0
+    assert started_s(run(NO_EVICT, *pair))["b"] == 60.0
+
+
+def test_tensorrt_llm_reckons_with_all_tokens_a_client_allows() -> None:
+    modest, greedy = (CoreRequest("a", 20, 10, allowed_tokens=most) for most in (0, 70))
+    waiting = CoreRequest("b", 20, 20)
+    assert started_s(run(NO_EVICT, modest, waiting))["b"] == 0.0
+    assert started_s(run(NO_EVICT, greedy, waiting))["b"] == 10.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Same:
+    """All texts begin alike."""
+
+    def ids(self, first: int, count: int) -> list[int]:
+        return [0] * count
+
+
+REQUESTS = st.builds(
+    CoreRequest,
+    id=st.just(""),
+    prompt_tokens=st.integers(1, 50),
+    max_tokens=st.integers(1, 50),
+    tokens=st.sampled_from([None, Same()]),
+    allowed_tokens=st.integers(0, 100),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(requests=st.lists(REQUESTS, max_size=12), caching=st.booleans())
+def test_tensorrt_llm_never_stops_what_it_started(
+    requests: list[CoreRequest], caching: bool
+) -> None:
+    config = dataclasses.replace(NO_EVICT, prefix_caching=caching)
+    named = [request._replace(id=str(at)) for at, request in enumerate(requests)]
+    outputs = run(config, *named)
+    assert preempted(outputs) == []
+    assert len(started_s(outputs)) == len(requests)
+
+
+def test_for_most_utilization_tensorrt_llm_starts_at_once_and_stops_the_last() -> None:
+    outputs = run(MAX_UTILIZATION, CoreRequest("a", 20, 60), CoreRequest("b", 20, 40))
+    assert preempted(outputs) == ["b"]
+
+
+def test_tensorrt_llm_divides_no_prompt_unless_told_to() -> None:
+    pair = CoreRequest("a", 30, 2), CoreRequest("b", 30, 2)
+    divided = dataclasses.replace(NO_EVICT, chunked_prefill=True)
+    assert [output.prefill_tokens for output in run(NO_EVICT, *pair)][:2] == [30, 30]
+    assert [output.prefill_tokens for output in run(divided, *pair)][:2] == [50, 10]
+
+
+def test_a_prompt_longer_than_a_step_is_refused_where_prompts_are_not_divided() -> None:
+    with pytest.raises(TooLarge, match="computes 50"):
+        run(NO_EVICT, CoreRequest("a", 51, 2))
