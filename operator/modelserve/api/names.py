@@ -57,6 +57,7 @@ PHASES = f"{GROUP}/phases"  # JSON, see wire.PhaseStamps
 CONDITION_STARTING = f"{GROUP}/Starting"
 DIAL = f"{EMULATOR_GROUP}/dial"  # host:port where the engine of a virtual pod really listens
 BEHAVIOR = f"{EMULATOR_GROUP}/behavior"  # JSON by container name, for containers that are no engine
+IMAGES = f"{EMULATOR_GROUP}/images"  # JSON by image: what its node and registry hold of it
 
 # Node annotations: what limits a cold start there (quantities such as "250MB/s").
 REGISTRY_BANDWIDTH = f"{GROUP}/registry-bandwidth"

@@ -3,7 +3,7 @@
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
@@ -25,10 +25,14 @@ class Container:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Flags by name without dashes, ``_`` as ``-``; a flag without value is ``""``."""
+    """Flags by name without dashes, ``_`` as ``-``; a flag without value is ``""``.
+
+    ``lists`` has all values of flags that take several; ``values`` has their first.
+    """
 
     values: Mapping[str, str]
     positionals: tuple[str, ...]
+    lists: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def text(self, *names: str) -> str | None:
         """The value of the first of these flags that is there and not empty."""
@@ -53,9 +57,14 @@ class Flags:
             return None
         return number if 0 < number <= 1 else None
 
-    def on(self, name: str) -> bool:
+    def whole(self, name: str) -> int | None:
+        """A whole number from zero on; None if it is none."""
+        text = self.text(name) or ""
+        return int(text) if text.isdecimal() else None
+
+    def on(self, name: str, *, default: bool = False) -> bool:
         """Whether a switch is given (and not ``=false``)."""
-        return name in self.values and self.values[name].lower() != "false"
+        return self.values[name].lower() != "false" if name in self.values else default
 
 
 def read(container: Mapping[str, Any]) -> Container:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from modelserve import errors
 from modelserve.api import names, quantities
 from modelserve.catalog import gpus, images, models, storage
-from modelserve.engines import commandline, profiles, types
+from modelserve.engines import commandline, kv, profiles, types, vllm
 from modelserve.engines.types import Launch as Launch
 from modelserve.engines.types import LaunchSpec as LaunchSpec
 from modelserve.engines.types import Rendered as Rendered
@@ -51,7 +51,15 @@ def parse(
     engine that could not start as written: an unknown model, an annotation that cannot be read.
     """
     spec = parse_spec(container, annotations, gpu)
-    return None if spec is None else resolve(spec)
+    return None if spec is None else _fitted(resolve(spec), gpu)
+
+
+def _fitted(found: Launch, gpu: gpus.Gpu | None) -> Launch:
+    """With ``--max-model-len auto``, the longest that the KV cache has room for."""
+    if gpu is None or vllm.AUTO_LENGTH not in found.options:
+        return found
+    room_tokens = max(1, kv.capacity_of_launch(found, gpu))
+    return dataclasses.replace(found, max_model_tokens=min(found.max_model_tokens, room_tokens))
 
 
 def parse_spec(
@@ -99,6 +107,8 @@ def resolve(spec: LaunchSpec) -> Launch:
         gpu_memory_utilization=spec.gpu_memory_utilization,
         enforce_eager=spec.enforce_eager,
         prefix_caching=spec.prefix_caching,
+        kv_dtype_bytes=spec.kv_dtype_bytes,
+        options=spec.options,
     )
 
 
@@ -175,6 +185,8 @@ def _spec(
         gpu_memory_utilization=seen.gpu_memory_utilization or types.DEFAULT_GPU_MEMORY_UTILIZATION,
         enforce_eager=seen.enforce_eager,
         prefix_caching=seen.prefix_caching,
+        kv_dtype_bytes=seen.kv_dtype_bytes,
+        options=seen.options,
     )
 
 

@@ -1,6 +1,7 @@
 """NVIDIA NIM for LLMs: an image per model, set by environment variables ``NIM_…``.
 
-Metric names are those of its observability page; health paths ``/v1/health/live`` and ``/ready``.
+Metric names are those of its observability page and of a recording; health paths
+``/v1/health/live`` and ``/ready``.
 """
 
 from collections.abc import Mapping
@@ -10,10 +11,12 @@ from modelserve.catalog import gpus, images
 from modelserve.engines import commandline, types
 from modelserve.engines.types import Series
 
+_REGISTRY = "nvcr.io/nim/"
+
 PROFILE = types.Profile(
     engine=EngineType.NIM,
     title="NVIDIA NIM",
-    version="1",
+    version="1.10.1",
     metrics=types.MetricNames(
         running=Series("num_requests_running"),
         waiting=Series("num_requests_waiting"),
@@ -59,7 +62,8 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
     is_nim = image is not None and image.engine is EngineType.NIM
     if not is_nim and "NIM_MODEL_NAME" not in container.env:
         return None
-    model = container.env.get("NIM_MODEL_NAME") or images.split(container.image)[0]
+    named = container.env.get("NIM_MODEL_NAME", "").removeprefix("hf://")
+    model = named or images.split(container.image)[0].removeprefix(_REGISTRY)
     return commandline.Flags({"model": model}, ())
 
 
@@ -70,9 +74,11 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         model=flags.text("model"),
         served_name=given.text("NIM_SERVED_MODEL_NAME"),
         tensor_parallel=given.count("NIM_TENSOR_PARALLEL_SIZE"),
-        max_sequences=given.count("NIM_MAX_BATCH_SIZE"),
+        max_sequences=given.count("NIM_MAX_BATCH_SIZE", "NIM_MAX_NUM_SEQS"),
+        max_batched_tokens=given.count("NIM_MAX_NUM_BATCHED_TOKENS"),
         max_model_tokens=given.count("NIM_MAX_MODEL_LEN"),
         port=given.count("NIM_SERVER_PORT", "NIM_HTTP_API_PORT"),
+        gpu_memory_utilization=given.share("NIM_KVCACHE_PERCENT"),
     )
 
 

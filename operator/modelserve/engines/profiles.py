@@ -5,7 +5,17 @@ from typing import Protocol, cast
 
 from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
-from modelserve.engines import commandline, nim, sglang, tensorrt_llm, tgi, triton, types, vllm
+from modelserve.engines import (
+    commandline,
+    kserve,
+    nim,
+    sglang,
+    tensorrt_llm,
+    tgi,
+    triton,
+    types,
+    vllm,
+)
 
 
 class EngineModule(Protocol):
@@ -26,9 +36,10 @@ class EngineModule(Protocol):
         """What holds where they say nothing."""
 
 
-# Asked in this order: a NIM is known by its image alone, so it comes last.
+# Asked in this order: a NIM is known by its image alone, so it comes last. KServe's server is vLLM
+# behind another front end, and the first module of an engine is the one that it is known by.
 MODULES = tuple(
-    cast(EngineModule, module) for module in (vllm, sglang, tensorrt_llm, triton, tgi, nim)
+    cast(EngineModule, module) for module in (vllm, kserve, sglang, tensorrt_llm, triton, tgi, nim)
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus
-from modelserve.engines import commandline, types
+from modelserve.engines import arguments, commandline, types
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -25,7 +25,7 @@ PROFILE = types.Profile(
         prompt_tokens=Series("sglang:prompt_tokens_total"),
         generation_tokens=Series("sglang:generation_tokens_total"),
         success=Series("sglang:num_requests_total"),
-        preemptions=Series("sglang:num_retracted_reqs"),
+        preemptions=Series("sglang:num_retracted_requests_total"),
         start_up=Series("sglang:startup_time_seconds"),
     ),
     health_path="/health",
@@ -37,6 +37,7 @@ PROFILE = types.Profile(
     while_loading=types.WhileLoading.UNAVAILABLE,
 )
 
+USAGE = "launch_server.py [-h] --model-path MODEL_PATH [options]"
 SWITCHES = frozenset(
     {
         "trust-remote-code",
@@ -47,8 +48,25 @@ SWITCHES = frozenset(
         "enable-mixed-chunk",
         "log-requests",
         "skip-server-warmup",
+        "enable-cache-report",
+        "enable-priority-scheduling",
+        "enable-p2p-check",
+        "enable-dp-attention",
+        "enable-hierarchical-cache",
+        "enable-lora",
+        "disable-overlap-schedule",
+        "disable-custom-all-reduce",
+        "allow-auto-truncate",
+        "skip-tokenizer-init",
+        "sleep-on-idle",
     }
 )
+# What only its surface and its metrics go by.
+OPTIONS = (
+    *("enable-metrics", "enable-cache-report", "disable-cuda-graph", "schedule-policy"),
+    *("tp-size", "weight-version", "enable-mixed-chunk"),
+)
+_SHORTER = {"tp": "tp-size", "tensor-parallel-size": "tp-size"}
 _METHODS = {
     "fp8": Quantization.FP8,
     "w8a8_fp8": Quantization.FP8,
@@ -85,21 +103,36 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append(f"--mem-fraction-static={spec.gpu_memory_utilization:g}")
     if spec.enforce_eager:
         args.append("--disable-cuda-graph")
+    if not spec.prefix_caching:
+        args.append("--disable-radix-cache")
     args += ["--enable-metrics", "--host=0.0.0.0", f"--port={spec.port}"]
     command = ("python3", "-m", "sglang.launch_server")
     return types.Words(command=command, args=(*args, *spec.extra_args))
 
 
 def recognise(container: commandline.Container) -> commandline.Flags | None:
-    """The flags of an SGLang command line; its image has no entrypoint, so args alone are none."""
+    """The flags of an SGLang command line; its image has no entrypoint, so args alone are none.
+
+    Raises UsageError where SGLang's own parser refuses it.
+    """
     words = commandline.after(container.words, "-m", "sglang.launch_server")
     if words is None:
         words = commandline.after(container.words, "sglang", "serve")
-    return None if words is None else commandline.flags(words, SWITCHES)
+    if words is None:
+        return None
+    table = arguments.load(f"sglang-{PROFILE.version}")
+    lenient = not table.describes(container.image)
+    return arguments.parse(table, words, "launch_server.py", USAGE, lenient=lenient)
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What an SGLang command line says."""
+    given = {_SHORTER.get(name, name): value for name, value in flags.values.items()}
+    options = tuple(
+        (name, given[name])
+        for name in OPTIONS
+        if name in given and (name not in SWITCHES or flags.on(name))
+    )
     return types.Seen(
         model=flags.text("model-path", "model"),
         served_name=flags.text("served-model-name"),
@@ -113,6 +146,8 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         loader=Loader.STREAMING if flags.text("load-format") == "runai_streamer" else None,
         gpu_memory_utilization=flags.share("mem-fraction-static"),
         enforce_eager=flags.on("disable-cuda-graph"),
+        prefix_caching=not flags.on("disable-radix-cache"),
+        options=options,
     )
 
 

@@ -1,4 +1,4 @@
-"""How long one batched step of an engine takes: the roofline terms plus fitted global constants.
+"""How long one batched step of an engine takes: the roofline terms plus fitted constants.
 
 Constants, sources and quality of fit: ``catalog/data/constants.yaml``. How far it is from measured
 points when the simulated engine runs them: ``servelab validate``.
@@ -7,15 +7,21 @@ points when the simulated engine runs them: ``servelab validate``.
 from dataclasses import dataclass
 
 from modelserve.api.spec import EngineType, Quantization
-from modelserve.catalog import constants, gpus
+from modelserve.catalog import constants, gpus, images
 from modelserve.catalog.architecture import Model
+from modelserve.engines import generations, roofline, types
+from modelserve.engines.generations import Generation
 
 ACTIVATION_BYTES = 2
+FP4_FORMAT = "nvfp4"
 
 
 @dataclass(frozen=True, slots=True)
 class StepParts:
-    """A step's seconds by what they go to; ``prefill_s`` is what prompts add to the rest."""
+    """A step's seconds by what they go to; ``prefill_s`` is what prompts add to the rest.
+
+    ``per_sequence_s`` is host work that does not hide behind the GPU.
+    """
 
     weights_s: float
     kv_s: float
@@ -45,21 +51,31 @@ class StepParts:
 
 @dataclass(frozen=True, slots=True)
 class StepLaw:
-    """The law for one model on one kind of GPU; make it with ``of``. All times are seconds."""
+    """The law for one model on one kind of GPU; make it with ``of``. All times are seconds.
 
-    model: Model
-    tensor_parallel: int
-    quantization: Quantization
-    kv_bytes_per_element: int
-    weight_bytes_per_s: float
-    kv_bytes_per_s: float
-    compute_flops: float
-    attention_flops: float
-    layer_overhead_s: float
-    per_sequence_s: float
-    reduce_small_s: float
-    reduce_per_byte_s: float
-    reduces_per_step: int
+    ``…_token_s`` are for each token of the step, ``…_row_s`` for each sequence that gets a token
+    (output head and sampling), ``…_pair_s`` for each pair of a prompt's token and one before it.
+    """
+
+    times: constants.Times
+    weights_s: float
+    idle_experts_s: float
+    idle_share: float
+    compute_token_s: float
+    compute_row_s: float
+    sampling_row_s: float
+    attention_pair_s: float
+    kv_token_s: float
+    kv_token_beyond_s: float
+    window_tokens: int | None
+    layers_s: float
+    launch_s: float
+    captured_launch_s: float
+    decode_launch_s: float
+    prompt_step_s: float
+    reduce_fixed_s: float
+    reduce_token_s: float
+    reduce_row_s: float
     first_token_constant_s: float
 
     @classmethod
@@ -71,39 +87,67 @@ class StepLaw:
         quantization: str = Quantization.NONE,
         engine: EngineType = EngineType.VLLM,
         kv_dtype_bytes: int = 2,
+        *,
+        generation: Generation | None = None,
+        fp4_units: bool = False,
+        eager: bool = False,
     ) -> "StepLaw":
-        """The law for that many such GPUs; ``kv_dtype_bytes`` is 2, or 1 for an fp8 cache."""
+        """The law for that many such GPUs; ``kv_dtype_bytes`` is 2, or 1 for an fp8 cache.
+
+        ``generation`` is the engine's newest if None. ``fp4_units``: four-bit weights are
+        multiplied by fp4 units, where the GPU has them, instead of being widened to 16 bit.
+        ``eager``: no step is a CUDA graph.
+        """
         fixed = constants.load()
-        weights = model.format(quantization)
-        fast, link = gpu.link(tensor_parallel)
-        share = fixed.all_reduce_share_fast if fast else fixed.all_reduce_share_pcie
-        small_s = (
-            fixed.all_reduce_small_fast_s
-            if fast
-            else fixed.all_reduce_small_pcie_per_gpu_s * tensor_parallel
-        )
-        alone = tensor_parallel == 1
+        times = fixed.times(generation or generations.of(engine))
+        layers, several = model.layers, tensor_parallel > 1
+        bytes_per_s = gpu.bandwidth_bytes_per_s
+        read = fixed.weight_share(model.weight_bits(quantization)) * gpu.bandwidth_share
+        read_bytes_per_s = tensor_parallel * read * bytes_per_s
+        whole, idle, idle_share = model.read_terms(quantization)
+        kv_bytes_per_s = model.kv_shards(tensor_parallel) * fixed.kv_share * bytes_per_s
+        kv_s = kv_dtype_bytes / 2 / kv_bytes_per_s
+        flops = roofline.flops(model, gpu, quantization, times, fp4_units) * tensor_parallel
+        token_s, row_s = roofline.compute(model, flops)
+        small_s, per_byte_s = roofline.all_reduce(fixed, gpu, tensor_parallel)
+        reduces = layers * fixed.all_reduce_calls_per_layer
+        launch_s = layers * (times.launch_s + several * times.launch_parallel_s)
         return cls(
-            model=model,
-            tensor_parallel=tensor_parallel,
-            quantization=Quantization(quantization),
-            kv_bytes_per_element=kv_dtype_bytes,
-            weight_bytes_per_s=tensor_parallel
-            * fixed.weight_share(model.weight_bits(quantization))
-            * gpu.bandwidth_bytes_per_s,
-            kv_bytes_per_s=model.kv_shards(tensor_parallel)
-            * fixed.kv_share
-            * gpu.bandwidth_bytes_per_s,
-            compute_flops=tensor_parallel * fixed.mfu(weights) * gpu.flops(weights),
-            attention_flops=tensor_parallel * fixed.mfu_16_bit * gpu.flops_16_bit,
-            layer_overhead_s=model.layers * fixed.overhead_s(engine),
-            per_sequence_s=fixed.per_sequence_s(engine),
-            reduce_small_s=0.0 if alone else small_s,
-            reduce_per_byte_s=0.0
-            if alone
-            else 2 * (tensor_parallel - 1) / tensor_parallel / (share * link),
-            reduces_per_step=model.layers * fixed.all_reduce_calls_per_layer,
-            first_token_constant_s=fixed.first_token_constant_s(engine),
+            times=times,
+            weights_s=whole / read_bytes_per_s,
+            idle_experts_s=idle / read_bytes_per_s,
+            idle_share=idle_share,
+            compute_token_s=token_s,
+            compute_row_s=row_s,
+            sampling_row_s=fixed.sampling_bytes_per_token * model.vocab / bytes_per_s,
+            attention_pair_s=roofline.attention(model, gpu) / tensor_parallel,
+            kv_token_s=model.kv_bytes_per_token * kv_s,
+            kv_token_beyond_s=model.kv_bytes_per_token_beyond_window * kv_s,
+            window_tokens=model.window_tokens,
+            layers_s=layers * (times.layer_s + model.latent_kv * fixed.latent_layer_s)
+            + model.expert_layers() * times.expert_layer_s,
+            launch_s=launch_s,
+            captured_launch_s=launch_s if eager else layers * times.captured_launch_s,
+            decode_launch_s=launch_s if eager else 0.0,
+            prompt_step_s=times.prompt_step_s + several * times.prompt_step_parallel_s,
+            reduce_fixed_s=reduces * small_s,
+            reduce_token_s=2 * reduces * model.hidden * ACTIVATION_BYTES * per_byte_s,
+            reduce_row_s=model.vocab * ACTIVATION_BYTES * per_byte_s,
+            first_token_constant_s=times.front_s + fixed.http_front_s,
+        )
+
+    @classmethod
+    def of_launch(cls, launch: types.Launch, gpu: gpus.Gpu) -> "StepLaw":
+        """The law of an engine as it is started; its image's tag says which generation it is."""
+        return cls.of(
+            launch.model,
+            gpu,
+            launch.tensor_parallel,
+            launch.quantization,
+            launch.engine,
+            launch.kv_dtype_bytes,
+            generation=generations.of(launch.engine, images.split(launch.image)[1]),
+            eager=launch.enforce_eager,
         )
 
     def step_s(
@@ -118,29 +162,37 @@ class StepLaw:
 
         ``decode_sequences`` B produce a token each and hold ``context_tokens`` together;
         ``prefill_tokens`` N of ``prefill_sequences`` prompts are computed besides, of which
-        ``prefill_context_tokens`` (summed over them) are in the cache already. With
-        W = weight bytes read, L layers, P parameters computed per token, F the usable FLOP/s:
+        ``prefill_context_tokens`` (summed over them) are in the cache already.
 
-            decode  = W / (tp · 0.86 · bandwidth)  +  KV bytes / (shards · 0.95 · bandwidth)
-                    + L · (70 µs + 2 all-reduces of B · hidden)  +  B · 32 µs  +  2 P B / F
-            prefill = N · 2 P / F  +  attention of N on itself and its context
-                    + L · 2 all-reduces of N · hidden
-            step    = decode + max(0, prefill − W's time)   a chunk rides on the weights' read
-            step    = max(decode's part without sequences, prefill)   with B = 0
-
-        70 µs and 32 µs are vLLM's; other engines have their own.
+        The GPU reads weights (of experts those that the step's tokens are routed to) and KV cache,
+        multiplies, attends, reduces over the GPUs, and has a fixed time per layer. In a step with
+        prompts it waits for the host to launch layers where that takes longer. Host work of the
+        step and its sequences is added, or is a lower bound where the engine overlaps it. An engine
+        that does not mix the two computes prompts first and decodes after.
         """
-        if decode_sequences <= 0 and prefill_tokens <= 0:
-            return 0.0
-        weights_s = self._weights_s(decode_sequences + prefill_tokens)
-        fixed_s = weights_s + self.layer_overhead_s + self.reduces_per_step * self.reduce_small_s
         if prefill_tokens <= 0:
-            return fixed_s + self._decode_s(decode_sequences, context_tokens)
-        prefill_s = self._prefill_s(prefill_tokens, prefill_context_tokens, prefill_sequences)
-        if decode_sequences <= 0:
-            return max(fixed_s, prefill_s)
-        decode_s = self._decode_s(decode_sequences, context_tokens)
-        return fixed_s + decode_s + max(0.0, prefill_s - weights_s)
+            if decode_sequences <= 0:
+                return 0.0
+            return self._decode_s(decode_sequences, context_tokens)
+        prompts = max(1, prefill_sequences)
+        pairs = prefill_tokens / prompts * (prefill_context_tokens + prefill_tokens / 2)
+        if decode_sequences <= 0 or not self.times.mixes:
+            prompt_s = self._prompt_s(prefill_tokens, prompts, pairs, 0.0)
+            return prompt_s + self.step_s(decode_sequences, context_tokens)
+        kv_s = self._kv_s(decode_sequences, context_tokens)
+        return self._prompt_s(
+            decode_sequences + prefill_tokens, decode_sequences + prompts, pairs, kv_s
+        )
+
+    def decode_terms(self, decode_sequences: int) -> tuple[float, float, float] | None:
+        """A decode step's seconds: fixed, per context token, and least; None if no such sum."""
+        if self.window_tokens is not None:
+            return None
+        gpu_s = self._gpu_s(decode_sequences, decode_sequences)
+        host_s = self._host_s(decode_sequences)
+        if self.times.overlapped:
+            return gpu_s, self.kv_token_s, max(host_s, self.decode_launch_s)
+        return gpu_s + host_s, self.kv_token_s, self.decode_launch_s + host_s
 
     def parts(
         self,
@@ -161,28 +213,31 @@ class StepLaw:
         if total_s == 0.0:
             return StepParts(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
         sequences = max(0, decode_sequences)
-        weights_s = self._weights_s(sequences + max(0, prefill_tokens))
+        # Experts that only prompts need count as theirs.
+        weights_s = self._read_s(sequences)
+        compute_s = self._linear_s(sequences, sequences) - weights_s
+        compute_s += sequences * self.sampling_row_s
         kv_s = self._kv_s(sequences, context_tokens) if sequences else 0.0
-        compute_s = 2 * self.model.compute_parameters() * sequences / self.compute_flops
-        reduce_s = self.reduces_per_step * self.reduce_small_s + self._reduce_s(sequences)
-        each_s = sequences * self.per_sequence_s
-        without_s = weights_s + kv_s + compute_s + reduce_s + each_s + self.layer_overhead_s
-        rest_s = max(0.0, total_s - without_s) if prefill_tokens > 0 else 0.0
-        return StepParts(
-            weights_s, kv_s, compute_s, reduce_s, each_s, self.layer_overhead_s, rest_s
-        )
+        reduce_s = self._reduce_s(sequences, sequences)
+        gpu_s = weights_s + compute_s + kv_s + reduce_s + self.layers_s
+        waits_s = max(0.0, self.decode_launch_s - gpu_s) if sequences else 0.0
+        gpu_s += waits_s
+        host_s = self._host_s(sequences) if sequences else 0.0
+        shown_s = max(0.0, host_s - gpu_s) if self.times.overlapped else host_s
+        prompts_s = max(0.0, total_s - gpu_s - shown_s) if prefill_tokens > 0 else 0.0
+        overhead_s = self.layers_s + waits_s
+        return StepParts(weights_s, kv_s, compute_s, reduce_s, shown_s, overhead_s, prompts_s)
 
     def prefill_parts(self, tokens: int) -> dict[str, float]:
-        """Seconds of a prompt's linear layers, attention, all-reduces, and of the weights' read."""
-        pairs = tokens * tokens / 2
-        width = self.model.heads * self.model.head_dim * self.model.layers
-        return {
-            "compute": 2 * self.model.compute_parameters() * tokens / self.compute_flops,
-            "attention": 4 * pairs * width / self.attention_flops,
-            "all_reduce": self._reduce_s(tokens),
-            "weights": self._weights_s(tokens),
-            "overhead": self.layer_overhead_s + self.reduces_per_step * self.reduce_small_s,
+        """Seconds of a prompt's linear layers, attention, all-reduces, weights' read, and rest."""
+        weights_s = self._read_s(tokens)
+        parts = {
+            "compute": self._linear_s(tokens, 1) - weights_s + self.sampling_row_s,
+            "attention": tokens * tokens / 2 * self.attention_pair_s,
+            "all_reduce": self._reduce_s(tokens, 1),
+            "weights": weights_s,
         }
+        return {**parts, "overhead": self.prefill_s(tokens) - sum(parts.values())}
 
     def decode_step_s(self, batch: int, context_tokens_each: int) -> float:
         """Seconds of a step in which ``batch`` sequences of that length get a token each."""
@@ -193,49 +248,72 @@ class StepLaw:
         return self.step_s(0, 0, tokens)
 
     def first_token_s(self, prompt_tokens: int) -> float:
-        """Seconds to the first token on an idle engine, without HTTP and tokenizer."""
+        """Seconds to the first token on an idle engine."""
         return self.prefill_s(prompt_tokens) + self.first_token_constant_s
 
     def service_s(self, prompt_tokens: int, output_tokens: int, batch: int) -> float:
         """Seconds one request takes in a closed loop of ``batch`` equal requests.
 
-        Every other running request prefills once while this one decodes (constants' closed form).
+        Every other running request's prompt is computed once while this one decodes: in a step of
+        its own as long as there are fewer prompts than steps, else several in each.
         """
-        context = prompt_tokens + output_tokens // 2
-        step_s = self.decode_step_s(batch, context)
-        extra_s = max(0.0, self._prefill_s(prompt_tokens, 0, 1) - self._weights_s(batch))
-        others_s = (batch - 1) * extra_s
-        return self.first_token_s(prompt_tokens) + max(0, output_tokens - 1) * step_s + others_s
-
-    def _weights_s(self, tokens: int) -> float:
-        read = self.model.read_bytes_per_step(self.quantization, tokens)
-        return read / self.weight_bytes_per_s
+        steps = max(0, output_tokens - 1)
+        context = batch * (prompt_tokens + output_tokens // 2)
+        prompts = (batch - 1) / max(1, steps)
+        if prompts <= 1:
+            step_s = self.step_s(batch, context)
+            step_s += prompts * (self.step_s(batch, context, prompt_tokens) - step_s)
+        else:
+            each = max(1, round(prompts))
+            step_s = self.step_s(batch, context, round(prompts * prompt_tokens), 0, each)
+        return self.first_token_s(prompt_tokens) + steps * step_s
 
     def _decode_s(self, sequences: int, context_tokens: int) -> float:
-        """What decoding sequences add to weights and overhead."""
-        compute_s = 2 * self.model.compute_parameters() * sequences / self.compute_flops
-        reduce_s = self._reduce_s(sequences)
-        kv_s = self._kv_s(sequences, context_tokens)
-        return kv_s + compute_s + reduce_s + sequences * self.per_sequence_s
+        terms = self.decode_terms(sequences)
+        if terms is not None:
+            fixed_s, per_token_s, least_s = terms
+            return max(fixed_s + per_token_s * context_tokens, least_s)
+        gpu_s = self._gpu_s(sequences, sequences) + self._kv_s(sequences, context_tokens)
+        gpu_s = max(gpu_s, self.decode_launch_s)
+        host_s = self._host_s(sequences)
+        return max(gpu_s, host_s) if self.times.overlapped else gpu_s + host_s
+
+    def _prompt_s(self, tokens: int, rows: int, pairs: float, kv_s: float) -> float:
+        """A step with prompts: ``tokens`` and ``rows`` of all, ``pairs`` of its prompts."""
+        captured = tokens <= self.times.captured_tokens
+        launch_s = self.captured_launch_s if captured else self.launch_s
+        gpu_s = self._gpu_s(tokens, rows) + pairs * self.attention_pair_s + kv_s
+        gpu_s, host_s = max(gpu_s, launch_s), self._host_s(rows)
+        both_s = max(gpu_s, host_s) if self.times.overlapped else gpu_s + host_s
+        return both_s + self.prompt_step_s
+
+    def _gpu_s(self, tokens: int, rows: int) -> float:
+        """All of the GPU's time but attention and KV cache."""
+        linear_s = self._linear_s(tokens, rows) + rows * self.sampling_row_s
+        return linear_s + self._reduce_s(tokens, rows) + self.layers_s
+
+    def _linear_s(self, tokens: int, rows: int) -> float:
+        """Matrices: reading and computing, of which the shorter may hide behind the longer."""
+        read_s = self._read_s(tokens)
+        compute_s = tokens * self.compute_token_s + rows * self.compute_row_s
+        return read_s + compute_s - self.times.hidden_share * min(read_s, compute_s)
+
+    def _read_s(self, tokens: int) -> float:
+        if not self.idle_experts_s:
+            return self.weights_s
+        idle: float = self.idle_share ** max(1, tokens)
+        return self.weights_s - self.idle_experts_s * idle
 
     def _kv_s(self, sequences: int, context_tokens: int) -> float:
-        """Reading the KV cache of sequences that are equally long, but for one token."""
-        each, rest = divmod(context_tokens, sequences)
-        kv_bytes = (
-            self.model.kv_bytes(each, self.kv_bytes_per_element) * (sequences - rest)
-            + self.model.kv_bytes(each + 1, self.kv_bytes_per_element) * rest
-        )
-        return kv_bytes / self.kv_bytes_per_s
+        """Reading the KV cache of equally long sequences; no layer reads beyond its window."""
+        if self.window_tokens is None:
+            return self.kv_token_s * context_tokens
+        beyond = max(0, context_tokens - self.window_tokens * sequences)
+        return self.kv_token_s * (context_tokens - beyond) + self.kv_token_beyond_s * beyond
 
-    def _prefill_s(self, tokens: int, context_tokens: int, sequences: int) -> float:
-        """Computing ``tokens`` of equal prompts, each attending to its context and itself."""
-        pairs = tokens / max(1, sequences) * (context_tokens + tokens / 2)
-        width = self.model.heads * self.model.head_dim * self.model.layers
-        linear_s = 2 * self.model.compute_parameters() * tokens / self.compute_flops
-        attention_s = 4 * pairs * width / self.attention_flops
-        return linear_s + attention_s + self._reduce_s(tokens)
+    def _reduce_s(self, tokens: int, rows: int) -> float:
+        """All-reduces after attention and feed-forward, and gathering the rows' logits."""
+        return self.reduce_fixed_s + tokens * self.reduce_token_s + rows * self.reduce_row_s
 
-    def _reduce_s(self, tokens: int) -> float:
-        """The part of all-reduces that grows with the tokens in the step."""
-        per_call = tokens * self.model.hidden * ACTIVATION_BYTES * self.reduce_per_byte_s
-        return self.reduces_per_step * per_call
+    def _host_s(self, sequences: int) -> float:
+        return self.times.step_s + sequences * self.times.sequence_s

@@ -1,9 +1,13 @@
 """TensorRT-LLM: ``trtllm-serve MODEL --tp_size …`` (PyTorch backend).
 
 Its command line has no word for the quantisation (the checkpoint or a file says it), so that stands
-in the pod's engine-limits annotation. Metrics: ``/prometheus/metrics``, ``/metrics`` is JSON.
+in the pod's engine-limits annotation. Metrics: ``/prometheus/metrics``, ``/metrics`` is JSON; both
+are on by the file of options alone, which a script writes before it starts the server. Names of
+metrics are those of 1.3; before it, the load was not told to Prometheus.
 """
 
+import re
+import shlex
 from collections.abc import Mapping
 
 from modelserve.api.spec import EngineType
@@ -14,7 +18,7 @@ from modelserve.engines.types import Series
 PROFILE = types.Profile(
     engine=EngineType.TENSORRT_LLM,
     title="TensorRT-LLM",
-    version="1.0",
+    version="1.3",
     metrics=types.MetricNames(
         running=Series("trtllm_num_requests_running"),
         waiting=Series("trtllm_num_requests_waiting"),
@@ -36,11 +40,26 @@ PROFILE = types.Profile(
     while_loading=types.WhileLoading.REFUSED,
 )
 
-SWITCHES = frozenset({"trust-remote-code", "enable-chunked-prefill", "grpc"})
+SWITCHES = frozenset(
+    {
+        *("trust-remote-code", "enable-chunked-prefill", "grpc"),
+        "fail-fast-on-attention-window-too-large",
+    }
+)
+# What only its surface and its metrics go by.
+OPTIONS = ("enable-chunked-prefill", "tp-size", "guided-decoding-backend")
+# Options of the file that tell metrics: of requests, and of steps.
+METRICS = ("return-perf-metrics", "enable-iter-perf-stats")
+CONFIG = "/tmp/trtllm-serve.yaml"
+_FILES = ("config", "extra-llm-api-options")
+_SHORTER = {"tensor-parallel-size": "tp-size"}
+_TOLD = re.compile(
+    r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend):\s*(\w+)"
+)
 
 
 def render(spec: types.LaunchSpec) -> types.Words:
-    """``trtllm-serve``; flags are written with underscores, as it spells them."""
+    """A script with ``trtllm-serve``; flags are written with underscores, as it spells them."""
     args = [
         spec.model.name,
         f"--served_model_name={spec.served_name}",
@@ -56,27 +75,46 @@ def render(spec: types.LaunchSpec) -> types.Words:
     limits: dict[str, str | int] = {}
     if spec.quantization != "none":
         limits["quantization"] = spec.quantization.value
-    return types.Words(
-        command=("trtllm-serve",), args=(*args, *spec.extra_args), env={}, limits=limits
-    )
+    args += spec.extra_args
+    if any(name in commandline.flags(spec.extra_args).values for name in _FILES):
+        # It brings a file of its own; only one is read.
+        return types.Words(command=("trtllm-serve",), args=tuple(args), limits=limits)
+    told = shlex.join(f"{name.replace('-', '_')}: true" for name in METRICS)
+    serve = shlex.join(["trtllm-serve", *args, f"--config={CONFIG}"])
+    script = f"printf '%s\\n' {told} > {CONFIG} && exec {serve}"
+    return types.Words(command=("sh", "-c"), args=(script,), limits=limits)
 
 
 def recognise(container: commandline.Container) -> commandline.Flags | None:
-    """The flags of a ``trtllm-serve [serve] MODEL`` command line."""
+    """The flags of a ``trtllm-serve [serve] MODEL`` command line, and what its file says."""
     words = commandline.after(container.words, "trtllm-serve")
     if words is None:
         return None
     if words[:1] == ("serve",):
         words = words[1:]
-    return commandline.flags(words, SWITCHES)
+    flags = commandline.flags(words, SWITCHES)
+    return commandline.Flags({**flags.values, **_file(container, flags)}, flags.positionals)
+
+
+def _file(container: commandline.Container, flags: commandline.Flags) -> dict[str, str]:
+    """Options of the file. One that the words do not tell is taken to switch metrics on."""
+    if not any(flags.text(name) for name in _FILES):
+        return {}
+    told = _TOLD.findall(" ".join(container.words))
+    if not told:
+        return dict.fromkeys(METRICS, "true")
+    return {name.replace("_", "-"): value for name, value in told}
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What a ``trtllm-serve`` command line says."""
+    given = {_SHORTER.get(name, name): value for name, value in flags.values.items()}
+    options = [(name, given[name]) for name in OPTIONS if name in given]
+    options += [(name, "") for name in METRICS if flags.on(name)]
     return types.Seen(
         model=next(iter(flags.positionals), None),
         served_name=flags.text("served-model-name"),
-        tensor_parallel=flags.count("tp-size"),
+        tensor_parallel=flags.count("tp-size", "tensor-parallel-size"),
         max_sequences=flags.count("max-batch-size"),
         max_batched_tokens=flags.count("max-num-tokens"),
         max_model_tokens=flags.count("max-seq-len"),
@@ -84,6 +122,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         gpu_memory_utilization=flags.share(
             "kv-cache-free-gpu-memory-fraction", "free-gpu-memory-fraction"
         ),
+        options=tuple(options),
     )
 
 

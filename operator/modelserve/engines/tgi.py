@@ -13,7 +13,7 @@ from modelserve.engines.types import Series
 PROFILE = types.Profile(
     engine=EngineType.TGI,
     title="Text Generation Inference",
-    version="3.3",
+    version="3.3.7",
     metrics=types.MetricNames(
         running=Series("tgi_batch_current_size"),
         waiting=Series("tgi_queue_size"),
@@ -23,6 +23,7 @@ PROFILE = types.Profile(
         prompt_tokens=Series("tgi_request_input_length_sum"),
         generation_tokens=Series("tgi_request_generated_tokens_sum"),
         success=Series("tgi_request_success"),
+        from_first_use=True,
     ),
     health_path="/health",
     startup_path="/health",
@@ -33,7 +34,23 @@ PROFILE = types.Profile(
     while_loading=types.WhileLoading.REFUSED,
 )
 
-SWITCHES = frozenset({"trust-remote-code", "json-output", "disable-grammar-support"})
+SWITCHES = frozenset(
+    {
+        *("trust-remote-code", "json-output", "disable-grammar-support", "disable-custom-kernels"),
+        *("enable-prefill-logprobs", "ngrok", "env", "e"),
+    }
+)
+
+# What only this engine has; the names are the launcher's.
+OPTIONS = (
+    *("max-input-tokens", "max-batch-total-tokens", "max-waiting-tokens", "waiting-served-ratio"),
+    *("max-best-of", "max-stop-sequences", "max-top-n-tokens", "max-client-batch-size"),
+    *("validation-workers", "payload-limit", "api-key", "prometheus-port"),
+    *("disable-grammar-support", "enable-prefill-logprobs", "json-output"),
+)
+# An older spelling, which the launcher still takes.
+_OLDER = {"max-input-length": "max-input-tokens"}
+MAX_CONCURRENT_REQUESTS = 128
 _METHODS = {
     "fp8": Quantization.FP8,
     "awq": Quantization.INT4,
@@ -84,23 +101,26 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What flags and, where they are silent, the launcher's environment variables say."""
     from_env = {name.lower().replace("_", "-"): value for name, value in env.items()}
-    merged = commandline.Flags({**from_env, **flags.values}, flags.positionals)
-    sequences = merged.count("max-batch-size")
-    concurrent = merged.count("max-concurrent-requests")
-    running = sequences or defaults(None).max_sequences
+    given = {_OLDER.get(name, name): value for name, value in {**from_env, **flags.values}.items()}
+    merged = commandline.Flags(given, flags.positionals)
+    concurrent = merged.count("max-concurrent-requests") or MAX_CONCURRENT_REQUESTS
+    # Without a bound of its own a batch takes all that the router lets in.
+    running = min(merged.count("max-batch-size") or concurrent, concurrent)
+    options = ((name, merged.values.get(name)) for name in OPTIONS)
     return types.Seen(
         model=merged.text("model-id"),
         tensor_parallel=merged.count("num-shard"),
         quantization=_METHODS.get((merged.text("quantize") or "").lower()),
-        max_sequences=sequences,
+        max_sequences=running,
         max_batched_tokens=merged.count("max-batch-prefill-tokens"),
         max_model_tokens=merged.count("max-total-tokens"),
-        port=merged.count("port"),
-        queue_limit=max(0, (concurrent or 128) - running),
+        port=merged.count("port", "p"),
+        queue_limit=concurrent - running,
         gpu_memory_utilization=merged.share("cuda-memory-fraction"),
+        options=tuple((name, value) for name, value in options if value is not None),
     )
 
 
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
     """The launcher's defaults: 128 requests at once; the image sets PORT=80."""
-    return types.Defaults(max_sequences=128, max_batched_tokens=4096, port=80)
+    return types.Defaults(MAX_CONCURRENT_REQUESTS, max_batched_tokens=4096, port=80)

@@ -1,13 +1,15 @@
-"""Triton with the TensorRT-LLM backend behind its OpenAI front end.
+"""Triton with the TensorRT-LLM backend, behind its OpenAI front end or its own HTTP server.
 
-``python3 openai_frontend/main.py --model-repository DIR --tokenizer MODEL``. The limits stand in
-the model repository's files; a pod carries them in its engine-limits annotation.
+``python3 openai_frontend/main.py --model-repository DIR --tokenizer MODEL``, which is what is
+rendered, or ``tritonserver --model-repository DIR``. The limits stand in the model repository's
+files; a pod carries them in its engine-limits annotation.
 """
 
 from collections.abc import Mapping
 
+from modelserve import errors
 from modelserve.api.spec import EngineType
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, models
 from modelserve.engines import commandline, types
 from modelserve.engines.types import Series
 
@@ -30,11 +32,19 @@ PROFILE = types.Profile(
     metrics_path="/metrics",
     metrics_port=None,
     default_port=9000,
-    queue_full_status=503,
+    queue_full_status=400,
     while_loading=types.WhileLoading.REFUSED,
 )
 
 MODEL_REPOSITORY = "/models"
+SWITCHES = frozenset({"enable-kserve-frontends"})
+_SERVER_OPTION, TRITONSERVER = "front-end", "tritonserver"
+# What a Launch's options say where Triton's own HTTP server answers.
+NATIVE = (_SERVER_OPTION, TRITONSERVER)
+# What only this engine has, by its own names.
+OPTIONS = (_SERVER_OPTION, "default-max-tokens", "lora-separator", "tool-call-parser")
+# Where images for TensorRT-LLM are told their model.
+MODEL_VARIABLES = ("MODEL_ID", "MODEL_NAME", "HF_MODEL", "TOKENIZER_DIR", "TOKENIZER")
 FRONT_END = "/opt/tritonserver/python/openai/openai_frontend/main.py"
 
 
@@ -62,16 +72,48 @@ def render(spec: types.LaunchSpec) -> types.Words:
 
 
 def recognise(container: commandline.Container) -> commandline.Flags | None:
-    """The flags of the OpenAI front end (a bare ``tritonserver`` speaks another API)."""
+    """The flags of the OpenAI front end, or of a ``tritonserver`` that serves a known model."""
     for index, word in enumerate(container.words):
         if word.endswith("openai_frontend/main.py"):
-            return commandline.flags(commandline.until_operator(container.words[index + 1 :]))
+            words = commandline.until_operator(container.words[index + 1 :])
+            return commandline.flags(words, SWITCHES)
+    own_words = commandline.after(container.words, TRITONSERVER)
+    if own_words is None:
+        return None
+    flags = commandline.flags(own_words, SWITCHES)
+    model = _served_model(flags, container.env)
+    if model is None:
+        return None
+    own = {"tokenizer": model, _SERVER_OPTION: TRITONSERVER}
+    return commandline.Flags({**flags.values, **own}, flags.positionals)
+
+
+def _served_model(flags: commandline.Flags, env: Mapping[str, str]) -> str | None:
+    """The language model of a server's repository, as far as its surroundings name it.
+
+    Servers of other models are none of ours.
+    """
+    folder = (flags.text("model-repository", "model-store") or "").rstrip("/").rpartition("/")[2]
+    for name in (*(env.get(key, "") for key in MODEL_VARIABLES), folder):
+        try:
+            return models.find(name).name if name else None
+        except errors.UnknownName:
+            continue
     return None
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
-    """What the front end's command line says: the tokenizer names the model."""
-    return types.Seen(model=flags.text("tokenizer"), port=flags.count("openai-port"))
+    """What the command line says: the tokenizer names the model."""
+    options = [(name, flags.text(name)) for name in OPTIONS]
+    if flags.on("enable-kserve-frontends"):
+        options.append(("kserve-http-port", flags.text("kserve-http-port") or "8000"))
+    native = flags.text(_SERVER_OPTION) == TRITONSERVER
+    port = flags.count("http-port") or 8000 if native else flags.count("openai-port")
+    return types.Seen(
+        model=flags.text("tokenizer"),
+        port=port,
+        options=tuple((name, value) for name, value in options if value),
+    )
 
 
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:

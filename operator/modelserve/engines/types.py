@@ -39,7 +39,9 @@ class LaunchSpec:
     gpu_memory_utilization: float = DEFAULT_GPU_MEMORY_UTILIZATION
     enforce_eager: bool = False
     prefix_caching: bool = True
+    kv_dtype_bytes: int = 2
     extra_args: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Launch:
 
     ``storage_class`` is None where only a read rate is known, ``read_bytes_per_s`` where only a
     class is; ``warm_up_s`` overrides the catalogue; ``queue_limit`` None means no bound.
+    ``options`` are what only this engine has, by its own names; ``kv_dtype_bytes`` is 1 for an fp8
+    KV cache.
     """
 
     engine: EngineType
@@ -72,6 +76,8 @@ class Launch:
     gpu_memory_utilization: float
     enforce_eager: bool
     prefix_caching: bool
+    kv_dtype_bytes: int = 2
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +118,8 @@ class Seen:
     gpu_memory_utilization: float | None = None
     enforce_eager: bool = False
     prefix_caching: bool = True
+    kv_dtype_bytes: int = 2
+    options: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +135,21 @@ class Defaults:
 class Series:
     """A time series: name in the text format (counters with their ending) and the labels to match.
 
-    Of a histogram it is the base name, without ``_bucket``, ``_sum``, ``_count``.
+    Of a histogram it is the base name, without ``_bucket``, ``_sum``, ``_count``. ``before`` is
+    what earlier versions called it.
     """
 
     name: str
     labels: tuple[tuple[str, str], ...] = ()
+    before: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MetricNames:
-    """An engine's metric names by meaning; None where it has no such metric."""
+    """An engine's metric names by meaning; None where it has no such metric.
+
+    ``from_first_use``: it exports a series once it has used it; until then a figure is 0.
+    """
 
     running: Series
     waiting: Series
@@ -150,6 +163,7 @@ class MetricNames:
     success: Series | None = None
     preemptions: Series | None = None
     start_up: Series | None = None
+    from_first_use: bool = False
 
 
 class WhileLoading(StrEnum):

@@ -1,6 +1,6 @@
 """vLLM: ``vllm serve MODEL …``, and the older ``python3 -m vllm.entrypoints.openai.api_server``.
 
-Flags, metric names and defaults are those of version 0.33.0; older spellings are read as well.
+Flags, metric names and defaults are those of version 0.33.0; images of others may use older flags.
 """
 
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from modelserve import errors
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, images, models
-from modelserve.engines import commandline, types
+from modelserve.engines import arguments, commandline, types
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -18,9 +18,9 @@ PROFILE = types.Profile(
     metrics=types.MetricNames(
         running=Series("vllm:num_requests_running"),
         waiting=Series("vllm:num_requests_waiting"),
-        kv_usage=Series("vllm:kv_cache_usage_perc"),
+        kv_usage=Series("vllm:kv_cache_usage_perc", before="vllm:gpu_cache_usage_perc"),
         ttft=Series("vllm:time_to_first_token_seconds"),
-        itl=Series("vllm:inter_token_latency_seconds"),
+        itl=Series("vllm:inter_token_latency_seconds", before="vllm:time_per_output_token_seconds"),
         e2e=Series("vllm:e2e_request_latency_seconds"),
         queue_time=Series("vllm:request_queue_time_seconds"),
         prompt_tokens=Series("vllm:prompt_tokens_total"),
@@ -40,26 +40,30 @@ PROFILE = types.Profile(
 # What `vllm serve` without a model serves.
 DEFAULT_MODEL = "Qwen/Qwen3-0.6B"
 
-# Switches often seen before the model's name; without this list it would be taken for their value.
-SWITCHES = frozenset(
-    {
-        "enable-prefix-caching",
-        "no-enable-prefix-caching",
-        "enable-chunked-prefill",
-        "no-enable-chunked-prefill",
-        "enforce-eager",
-        "trust-remote-code",
-        "disable-log-requests",
-        "disable-log-stats",
-        "enable-auto-tool-choice",
-        "enable-expert-parallel",
-        "enable-lora",
-        "enable-sleep-mode",
-        "async-scheduling",
-        "no-async-scheduling",
-        "headless",
-    }
+# The table of arguments that ships; images of other versions are read leniently.
+VERSION = "0.33.0"
+PROGRAM = "vllm serve"
+USAGE = "vllm serve [model_tag] [options]"
+_MODULES = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server")
+# Smallest values that vLLM's configuration takes.
+_LEAST: Mapping[str, int] = {
+    "max-num-seqs": 1,
+    "max-num-batched-tokens": 1,
+    "max-num-queued-reqs": 0,
+    "tensor-parallel-size": 1,
+    "pipeline-parallel-size": 1,
+    "data-parallel-size": 1,
+}
+# What a launch keeps by vLLM's own names, for the server that answers.
+OPTIONS = (
+    *("enable-auto-tool-choice", "tool-call-parser", "exclude-tools-when-tool-choice-none"),
+    *("enable-prompt-tokens-details", "runner", "task", "disable-uvicorn-access-log"),
+    "show-hidden-metrics-for-version",
 )
+# In a container's environment: the mock engine exports the metric names of all versions.
+OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"
+# The option of a launch whose length is to be found.
+AUTO_LENGTH = ("max-model-len", "auto")
 _STREAMING_FORMATS = frozenset(
     {"runai_streamer", "runai_streamer_sharded", "tensorizer", "fastsafetensors", "instanttensor"}
 )
@@ -101,41 +105,70 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--enforce-eager")
     if not spec.prefix_caching:
         args.append("--no-enable-prefix-caching")
+    if spec.kv_dtype_bytes == 1:
+        args.append("--kv-cache-dtype=fp8")
     args.append(f"--port={spec.port}")
     return types.Words(command=("vllm",), args=(*args, *spec.extra_args))
 
 
+def table() -> arguments.Table:
+    """The arguments of ``vllm serve``."""
+    return arguments.load(f"vllm-{VERSION}")
+
+
 def recognise(container: commandline.Container) -> commandline.Flags | None:
-    """The flags of a vLLM command line, or of an official image started with args alone."""
+    """The flags of a vLLM command line, or of an official image started with args alone.
+
+    Raises UsageError where vLLM's own parser refuses it.
+    """
     words = commandline.after(container.words, "vllm", "serve")
-    if words is None:
-        for module in ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server"):
-            words = commandline.after(container.words, "-m", module) or words
+    program, usage = PROGRAM, USAGE
+    for module in _MODULES:
+        if words is None:
+            words = commandline.after(container.words, "-m", module)
+            program, usage = "api_server.py", "api_server.py [options]"
     if words is None and not container.has_command:
         image = images.find(container.image)
         if image is not None and image.engine is EngineType.VLLM:
-            words = container.words
-    return None if words is None else commandline.flags(words, SWITCHES)
+            words, program, usage = container.words, PROGRAM, USAGE
+    if words is None:
+        return None
+    if program == PROGRAM:
+        words = _model_first(words)
+    lenient = not table().describes(container.image)
+    return arguments.parse(table(), words, program, usage, lenient=lenient)
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
-    """What a vLLM command line says."""
+    """What a vLLM command line says. Raises InputError for a value out of bounds."""
+    _check_bounds(flags)
     load_format = flags.text("load-format")
     return types.Seen(
         model=_model(flags),
         served_name=flags.text("served-model-name"),
-        tensor_parallel=flags.count("tensor-parallel-size", "tp"),
-        quantization=_METHODS.get((flags.text("quantization", "q") or "").lower()),
+        tensor_parallel=flags.count("tensor-parallel-size"),
+        quantization=_METHODS.get((flags.text("quantization") or "").lower()),
         max_sequences=flags.count("max-num-seqs"),
         max_batched_tokens=flags.count("max-num-batched-tokens"),
         max_model_tokens=flags.count("max-model-len"),
         port=flags.count("port"),
-        queue_limit=flags.count("max-num-queued-reqs"),
+        queue_limit=flags.whole("max-num-queued-reqs"),
         loader=Loader.STREAMING if load_format in _STREAMING_FORMATS else None,
         gpu_memory_utilization=flags.share("gpu-memory-utilization"),
         enforce_eager=flags.on("enforce-eager"),
-        prefix_caching=not flags.on("no-enable-prefix-caching"),
+        prefix_caching=flags.on("enable-prefix-caching", default=True),
+        kv_dtype_bytes=1 if (flags.text("kv-cache-dtype") or "").startswith("fp8") else 2,
+        options=_options(flags, env),
     )
+
+
+def _options(flags: commandline.Flags, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What only its surface goes by; API keys stand on lines of their own."""
+    plain = [(name, flags.values[name]) for name in OPTIONS if name in flags.values]
+    keys = "\n".join(flags.lists.get("api-key", ())) or env.get("VLLM_API_KEY", "")
+    old = [("also-old-metric-names", "")] if env.get(OLD_METRIC_NAMES) else []
+    auto = [AUTO_LENGTH] if flags.text("max-model-len") == "-1" else []
+    return (*plain, *auto, *([("api-key", keys)] if keys else []), *old)
 
 
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
@@ -146,13 +179,41 @@ def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
     return types.Defaults(1024, 16384 if gib >= 160 else 8192, port=8000)
 
 
+def _model_first(words: tuple[str, ...]) -> tuple[str, ...]:
+    """``vllm serve`` takes the first ``--model`` for its positional."""
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name != "--model" or (equals and not value):
+            continue
+        taken = words[index : index + (1 if equals else 2)]
+        rest = (*words[:index], *words[index + len(taken) :])
+        return (value, *rest) if equals else (*taken[1:], *rest)
+    names = {word.partition("=")[0].replace("_", "-") for word in words}
+    named = "--served-model-name" in names and "--config" not in names
+    if named and words[0].startswith("-"):
+        raise errors.InputError(
+            "`model` should be provided as the first positional argument when using "
+            "`vllm serve`. i.e. `vllm serve <model> --<arg> <value>`."
+        )
+    return words
+
+
 def _model(flags: commandline.Flags) -> str:
-    """The model's name: by flag, by place, or taken for the value of a switch unknown to us."""
-    given = flags.text("model", "model-tag") or next(iter(flags.positionals), None)
+    """The model's name: by flag or place.
+
+    Among positionals that may be values of unknown flags, the one the catalogue knows.
+    """
+    given = flags.text("model")
     if given is not None:
         return given
-    others = (value for name, value in flags.values.items() if name != "tokenizer" and value)
-    return next((value for value in others if _known(value)), DEFAULT_MODEL)
+    if not flags.positionals:
+        if flags.text("config"):
+            raise errors.InputError(
+                "the file of --config is not there to be read: name the model on the command line"
+            )
+        return DEFAULT_MODEL
+    known = (name for name in flags.positionals if _known(name))
+    return next(known, flags.positionals[0])
 
 
 def _known(name: str) -> bool:
@@ -161,3 +222,18 @@ def _known(name: str) -> bool:
     except errors.UnknownName:
         return False
     return True
+
+
+def _check_bounds(flags: commandline.Flags) -> None:
+    """As vLLM's configuration checks values that its parser took."""
+    for name, least in _LEAST.items():
+        text = flags.text(name)
+        if text is not None and float(text) < least:
+            raise errors.InputError(
+                f"--{name}: Input should be greater than or equal to {least:g}, not {text}"
+            )
+    text = flags.text("gpu-memory-utilization")
+    if text is not None and not 0 < float(text) <= 1:
+        raise errors.InputError(
+            f"--gpu-memory-utilization: Input should be greater than 0 and at most 1, not {text}"
+        )

@@ -24,18 +24,27 @@ def _number(value: float) -> str:
 
 
 class Family:
-    """A gauge or a counter with its series. A counter's name lacks ``_total``."""
+    """A gauge or a counter with its series. A counter's name lacks ``_total``.
+
+    Without a time of creation it tells none.
+    """
 
     def __init__(
-        self, kind: str, name: str, text: str, series: Iterable[Labels], created_unix_s: float
+        self,
+        kind: str,
+        name: str,
+        text: str,
+        series: Iterable[Labels],
+        created_unix_s: float | None = None,
     ) -> None:
+        self.name = name
         wire = f"{name}_total" if kind == "counter" else name
         every = [label_text(labels) for labels in series]
         self._head = f"# HELP {wire} {text}\n# TYPE {wire} {kind}\n"
         self._lines = [f"{wire}{labels} " for labels in every]
         self.values = [0.0] * len(every)
         self._tail = ""
-        if kind == "counter":
+        if kind == "counter" and created_unix_s is not None:
             created = _number(created_unix_s)
             head = f"# HELP {name}_created {text}\n# TYPE {name}_created gauge\n"
             self._tail = head + "".join(f"{name}_created{labels} {created}\n" for labels in every)
@@ -57,11 +66,17 @@ class Family:
 
 
 class Histogram:
-    """One histogram series."""
+    """One histogram series. Without a time of creation it tells none."""
 
     def __init__(
-        self, name: str, text: str, labels: Labels, bounds: Sequence[float], created_unix_s: float
+        self,
+        name: str,
+        text: str,
+        labels: Labels,
+        bounds: Sequence[float],
+        created_unix_s: float | None = None,
     ) -> None:
+        self.name = name
         plain = label_text(labels)
         self._bounds = tuple(bounds)
         self._counts = [0] * (len(self._bounds) + 1)
@@ -71,10 +86,10 @@ class Histogram:
         self._lines = [f"{name}_bucket{label_text({**labels, 'le': mark})} " for mark in marks]
         self._count_line = f"{name}_count{plain} "
         self._sum_line = f"{name}_sum{plain} "
-        self._tail = (
-            f"# HELP {name}_created {text}\n# TYPE {name}_created gauge\n"
-            f"{name}_created{plain} {_number(created_unix_s)}\n"
-        )
+        self._tail = ""
+        if created_unix_s is not None:
+            head = f"# HELP {name}_created {text}\n# TYPE {name}_created gauge\n"
+            self._tail = f"{head}{name}_created{plain} {_number(created_unix_s)}\n"
 
     @property
     def count(self) -> int:
@@ -96,6 +111,109 @@ class Histogram:
         parts.append(f"{self._count_line}{_number(total)}\n{self._sum_line}{_number(self.sum)}\n")
         parts.append(self._tail)
         return "".join(parts)
+
+
+class Cell:
+    """One series of a gauge or a counter that comes up when it is first used."""
+
+    __slots__ = ("_line", "value")
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+        self.value = 0.0
+
+    def add(self, amount: float) -> None:
+        """Count up."""
+        self.value += amount
+
+    def set(self, value: float) -> None:
+        """Put a gauge to a value."""
+        self.value = value
+
+    def render(self) -> str:
+        """Its line."""
+        return f"{self._line}{_number(self.value)}\n"
+
+
+class Buckets:
+    """One series of a histogram that comes up when it is first used."""
+
+    __slots__ = ("_bounds", "_counts", "_ends", "_lines", "sum")
+
+    def __init__(self, name: str, labels: Labels, bounds: Sequence[float]) -> None:
+        plain = label_text(labels)
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self.sum = 0.0
+        marks = [*(_number(bound) for bound in self._bounds), "+Inf"]
+        self._lines = [f"{name}_bucket{label_text({**labels, 'le': mark})} " for mark in marks]
+        self._ends = f"{name}_sum{plain} ", f"{name}_count{plain} "
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Add a value, as often as it was seen."""
+        self._counts[bisect.bisect_left(self._bounds, value)] += times
+        self.sum += value * times
+
+    def render(self) -> str:
+        """Sum, cumulative buckets, count."""
+        parts = [f"{self._ends[0]}{_number(self.sum)}\n"]
+        total = 0
+        for line, count in zip(self._lines, self._counts, strict=True):
+            total += count
+            parts.append(f"{line}{_number(total)}\n")
+        parts.append(f"{self._ends[1]}{_number(total)}\n")
+        return "".join(parts)
+
+
+class Shared:
+    """A gauge or a counter of a server of several processes, as prometheus_client writes it.
+
+    A series is there once it is used, and tells no time of creation. The name is the whole one.
+    """
+
+    def __init__(self, kind: str, name: str, text: str, labels: Labels) -> None:
+        self._name, self._labels = name, labels
+        self._head = f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
+        self._cells: dict[tuple[tuple[str, str], ...], Cell] = {}
+
+    def at(self, **labels: str) -> Cell:
+        """The series with these labels besides its own."""
+        key = tuple(labels.items())
+        cell = self._cells.get(key)
+        if cell is None:
+            cell = Cell(f"{self._name}{label_text({**self._labels, **labels})} ")
+            self._cells[key] = cell
+        return cell
+
+    def render(self) -> str:
+        """The text; none without a series."""
+        if not self._cells:
+            return ""
+        return self._head + "".join(cell.render() for cell in self._cells.values())
+
+
+class SharedHistogram:
+    """The same of a histogram."""
+
+    def __init__(self, name: str, text: str, labels: Labels, bounds: Sequence[float]) -> None:
+        self._name, self._labels, self._bounds = name, labels, tuple(bounds)
+        self._head = f"# HELP {name} {text}\n# TYPE {name} histogram\n"
+        self._series: dict[tuple[tuple[str, str], ...], Buckets] = {}
+
+    def at(self, **labels: str) -> Buckets:
+        """The series with these labels besides its own."""
+        key = tuple(labels.items())
+        buckets = self._series.get(key)
+        if buckets is None:
+            buckets = Buckets(self._name, {**self._labels, **labels}, self._bounds)
+            self._series[key] = buckets
+        return buckets
+
+    def render(self) -> str:
+        """The text; none without a series."""
+        if not self._series:
+            return ""
+        return self._head + "".join(each.render() for each in self._series.values())
 
 
 def one_two_five(limit: float) -> list[float]:

@@ -1,13 +1,18 @@
-"""An engine's /metrics with vLLM 0.33's names, labels, buckets; durations in emulated seconds."""
+"""An engine's /metrics with vLLM's names, labels, buckets; durations in emulated seconds.
 
-import itertools
+They are 0.33's unless the engine's image is of an earlier version: see ``vllm_names``.
+"""
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.sequences import Finish, FinishReason, Output
+from servelab.engine.metrics import vllm_names
 from servelab.engine.metrics.exporting import Load
+from servelab.engine.metrics.gaps import Gaps
 from servelab.engine.metrics.series import Family, Histogram, one_two_five
+from servelab.engine.metrics.vllm_old import OldFamilies, Renamed
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -83,8 +88,9 @@ def exporter(spec: EngineSpec, load: Load, created_unix_s: float) -> "Exporter":
         *(spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization),
         prefix_caching=spec.config.prefix_caching,
     )
+    names = vllm_names.of(spec.image, dict(spec.options))
     limit = spec.config.max_model_tokens
-    return Exporter(load, spec.served_name, cache, limit, created_unix_s)
+    return Exporter(load, spec.served_name, cache, limit, created_unix_s, names)
 
 
 class Exporter:
@@ -99,20 +105,35 @@ class Exporter:
         cache: CacheConfig,
         max_model_tokens: int,
         created_unix_s: float,
+        names: vllm_names.Names | None = None,
     ) -> None:
         self._load = load
         self._max_model_tokens = max_model_tokens
+        self._names = names or vllm_names.Names()
         self._model_name = model_name
         self._created_unix_s = created_unix_s
-        self._families: list[Family | Histogram] = []
-        self._last_token_s: dict[str, float] = {}
+        self._families: list[Family | Histogram | Renamed] = []
         self._build_load(cache)
         self._build_counts()
         self._build_times()
+        self._old = OldFamilies(self._names, self._labels(), created_unix_s)
+        self._families += self._old.families
+        self._families += self._old.renamed(
+            {
+                "request_params_best_of": self._params_n,
+                "gpu_cache_usage_perc": self._kv_usage,
+                "gpu_prefix_cache_queries": self._prefix_queries,
+                "gpu_prefix_cache_hits": self._prefix_hits,
+                "time_per_output_token_seconds": self._itl,
+                "time_in_queue_requests": self._queue_time,
+            }
+        )
 
     def observe(self, outputs: Sequence[Output]) -> None:
         """Count what the core brought."""
+        self._old.observe(outputs)
         for output in outputs:
+            self._gaps.observe(output)
             self._observe_tokens(output)
             if output.prefill_tokens or output.ids:
                 self._observe_iterations(output)
@@ -144,6 +165,7 @@ class Exporter:
         self._prefix_queries.set(queries)
         self._prefix_hits.set(hits)
         self._cached_by_tier.set(hits, CACHE_TIERS.index("device"))
+        self._old.set(self.totals, hits / queries if queries else 0.0)
         return "".join(family.render() for family in self._families)
 
     @property
@@ -152,23 +174,7 @@ class Exporter:
         return self._prompt_tokens.values[0], self._generation_tokens.values[0]
 
     def _observe_tokens(self, output: Output) -> None:
-        ids, times_s = output.ids, output.times_s
-        if not ids:
-            return
-        first_s, end_s = times_s[0], times_s[-1]
-        last_token_s = self._last_token_s
-        gaps: dict[float, int] = {}
-        for request_id in ids:
-            before_s = last_token_s.get(request_id)
-            if before_s is not None:
-                gap_s = first_s - before_s
-                gaps[gap_s] = gaps.get(gap_s, 0) + 1
-            last_token_s[request_id] = end_s
-        for gap_s, count in gaps.items():
-            self._itl.observe(gap_s, count)
-        for before_s, at_s in itertools.pairwise(times_s):
-            self._itl.observe(at_s - before_s, len(ids))
-        self._generation_tokens.add(len(ids) * len(times_s))
+        self._generation_tokens.add(len(output.ids) * len(output.times_s))
         for first in output.firsts:
             self._ttft.observe(first.at_s - first.arrived_s)
             self._prompt_tokens.add(first.prompt_tokens)
@@ -184,7 +190,6 @@ class Exporter:
             self._iteration_tokens.observe(len(output.ids), steps - 1)
 
     def _observe_finish(self, finish: Finish) -> None:
-        self._last_token_s.pop(finish.id, None)
         self._success.add(1, REASONS.index(finish.reason))
         if finish.reason == FinishReason.ABORT:
             return
@@ -208,17 +213,25 @@ class Exporter:
     def _family(
         self, kind: str, name: str, text: str, label: str = "", values: Sequence[str] = ("",)
     ) -> Family:
-        labels = {"engine": "0", "model_name": self._model_name}
+        labels = self._labels()
         series = [labels | ({label: value} if label else {}) for value in values]
         family = Family(kind, f"vllm:{name}", text, series, self._created_unix_s)
-        self._families.append(family)
+        self._add(name, family)
         return family
 
     def _histogram(self, name: str, text: str, bounds: Sequence[float]) -> Histogram:
-        labels = {"engine": "0", "model_name": self._model_name}
-        histogram = Histogram(f"vllm:{name}", text, labels, bounds, self._created_unix_s)
-        self._families.append(histogram)
+        created_unix_s = self._created_unix_s
+        histogram = Histogram(f"vllm:{name}", text, self._labels(), bounds, created_unix_s)
+        self._add(name, histogram)
         return histogram
+
+    def _labels(self) -> dict[str, str]:
+        engine = {"engine": "0"} if self._names.labels_engine else {}
+        return {**engine, "model_name": self._model_name}
+
+    def _add(self, name: str, family: Family | Histogram) -> None:
+        if self._names.has(name):
+            self._families.append(family)
 
     def _build_load(self, cache: CacheConfig) -> None:
         gauge = "gauge"
@@ -234,9 +247,10 @@ class Exporter:
         )
         sleep.set(1.0)
         self._kv_usage = self._family(gauge, "kv_cache_usage_perc", "KV blocks in use, 0 to 1.")
+        engine = self._names.labels_engine
         info = Family(
             *(gauge, "vllm:cache_config_info", "The KV cache's configuration."),
-            *([cache.labels() | {"engine": "0"}], self._created_unix_s),
+            *([cache.labels() | ({"engine": "0"} if engine else {})], self._created_unix_s),
         )
         info.set(1.0)
         self._families.append(info)
@@ -285,12 +299,14 @@ class Exporter:
             [{"model_name": self._model_name, "reason": reason} for reason in REJECTIONS],
             self._created_unix_s,
         )
-        self._families.append(self._rejections)
+        self._add("admission_rejections", self._rejections)
 
     def _build_times(self) -> None:
         make = self._histogram
         tokens = one_two_five(self._max_model_tokens)
-        times = REQUEST_TIME_BOUNDS
+        times = self._names.request_bounds(REQUEST_TIME_BOUNDS)
+        token_times = self._names.token_bounds(TOKEN_TIME_BOUNDS)
+        firsts = self._names.first_token_bounds(TTFT_BOUNDS)
         self._request_prompt = make("request_prompt_tokens", "Prompt tokens of a request.", tokens)
         self._request_generation = make("request_generation_tokens", "Tokens of an answer.", tokens)
         self._iteration_tokens = make(
@@ -301,10 +317,11 @@ class Exporter:
         )
         self._params_n = make("request_params_n", "Parameter n.", (1.0, 2.0, 5.0, 10.0, 20.0))
         self._params_max_tokens = make("request_params_max_tokens", "Parameter max_tokens.", tokens)
-        self._ttft = make("time_to_first_token_seconds", "Arrival to first token.", TTFT_BOUNDS)
-        self._itl = make("inter_token_latency_seconds", "Token to token.", TOKEN_TIME_BOUNDS)
+        self._ttft = make("time_to_first_token_seconds", "Arrival to first token.", firsts)
+        self._itl = make("inter_token_latency_seconds", "Token to token.", token_times)
+        self._gaps = Gaps(self._itl)
         self._tpot = make(
-            "request_time_per_output_token_seconds", "Mean of a request.", TOKEN_TIME_BOUNDS
+            "request_time_per_output_token_seconds", "Mean of a request.", token_times
         )
         self._e2e = make("e2e_request_latency_seconds", "Arrival to last token.", times)
         self._queue_time = make("request_queue_time_seconds", "Time in the queue.", times)

@@ -52,5 +52,20 @@ def test_each_engine_schedules_by_its_own_rules(
     assert found == (policy, block_tokens, divides)
 
 
+@pytest.mark.parametrize(
+    ("command", "divides", "mixes"),
+    [
+        (["trtllm-serve", LLAMA, "--enable_chunked_prefill"], True, False),
+        (["sglang", "serve", "--model-path", LLAMA, "--enable-mixed-chunk"], True, True),
+    ],
+)
+def test_what_an_engine_does_not_by_itself_can_be_switched_on(
+    command: list[str], divides: bool, mixes: bool
+) -> None:
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    config = assembly.build(container, {}, H100, seed=0).config
+    assert (config.chunked_prefill, config.mixed_chunk) == (divides, mixes)
+
+
 def test_every_engine_has_rules() -> None:
     assert set(assembly.RULES) == set(EngineType)

@@ -45,6 +45,7 @@ def invoke(*arguments: str) -> testing.Result:
         ((LLAMA, "--max-model-len", "abc"), "invalid human_readable_int_or_auto value: 'abc'"),
         ((LLAMA, "--admin-token-file", __file__), "--admin-token-file needs --admin-listen"),
         (("--file", __file__, LLAMA), "--file tells of all engines"),
+        (("--", "vllm", "serve", LLAMA, "--config", "x"), "--config is only read before --"),
         (("--", "trtllm-serve", "no/such-model"), "unknown model 'no/such-model'"),
     ],
 )
@@ -56,7 +57,7 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 
 
 def test_the_help_is_the_golden_one() -> None:
-    text = invoke("--help").output
+    text = testing.CliRunner().invoke(command.engine, ["--help"], terminal_width=80).output
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
@@ -189,6 +190,14 @@ def test_many_engines_share_a_process_and_an_admin_endpoint(tmp_path: Path) -> N
         assert [shown[name]["waiting"] for name in told] == [7 * (n == "llama-2") for n in told]
         process.terminate()
         assert process.wait() == 0
+
+
+def test_two_engines_cannot_have_the_same_port(tmp_path: Path) -> None:
+    path = tmp_path / "engines.yaml"
+    path.write_text(ENGINES.replace("port: 0", "port: 8000"))
+    result = invoke("--file", str(path))
+    assert result.exit_code == 2
+    assert "llama and llama-2 both want port 8000: give one another" in result.output
 
 
 def test_a_cold_start_says_its_lines_and_serves_at_its_end() -> None:

@@ -27,7 +27,7 @@ FOREVER: dict[str, Any] = CHAT | {"ignore_eos": True, "max_tokens": 8000, "strea
 # What the operator's own launch switches on, where an engine has it off.
 METRICS_ON = {
     EngineType.SGLANG: (("enable-metrics", ""),),
-    EngineType.TENSORRT_LLM: (("return-perf-metrics", "true"),),
+    EngineType.TENSORRT_LLM: (("return-perf-metrics", ""), ("enable-iter-perf-stats", "")),
 }
 
 

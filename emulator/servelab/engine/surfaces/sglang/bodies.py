@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
 from servelab.engine.surfaces.sglang import refusals
 from servelab.engine.surfaces.sglang.messages import Body, Message, Tool
@@ -24,8 +24,8 @@ class StreamOptions(Body):
 class JsonSchema(Body):
     name: str
     description: str | None = None
-    json_schema: Any = Field(default=None, alias="schema")
-    strict: bool | None = False
+    json_schema: dict[str, Any] | None = Field(default=None, alias="schema")
+    strict: StrictBool | None = None
 
 
 class ResponseFormat(Body):
@@ -185,6 +185,41 @@ class GenerateRequest(Body):
     stream: bool = False
     lora_path: list[str | None] | str | None = None
     return_prompt_token_ids: bool = False
+
+
+class NativeSampling(Body):
+    """``sampling_params`` of a native request: here no field is unknown and no type is lax."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    max_new_tokens: int | None = 128
+    stop: str | list[str] | None = None
+    stop_token_ids: list[int] | None = None
+    stop_regex: str | list[str] | None = None
+    temperature: float | None = 1.0
+    top_p: float | None = 1.0
+    top_k: int | None = -1
+    min_p: float | None = 0.0
+    frequency_penalty: float | None = 0.0
+    presence_penalty: float | None = 0.0
+    repetition_penalty: float | None = 1.0
+    min_new_tokens: int | None = 0
+    n: int | None = 1
+    json_schema: str | None = None
+    regex: str | None = None
+    ebnf: str | None = None
+    structural_tag: str | None = None
+    ignore_eos: bool | None = False
+    skip_special_tokens: bool | None = True
+    spaces_between_special_tokens: bool | None = True
+    no_stop_trim: bool | None = False
+    stream_interval: int | None = None
+    logit_bias: dict[str, float] = Field(default_factory=dict)
+    sampling_seed: int | None = None
+    custom_params: Any = None
+    beam_width: int | None = None
+    watermark: Any = None
+    choice: list[str] = Field(default_factory=list)
 
 
 class TokenizeRequest(Body):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, field_validator, model_validator
 
 from servelab.engine.surfaces.sglang import refusals
+from servelab.engine.text import template
 
 ROLES = ("system", "assistant", "tool", "function", "developer", "latest_reminder", "root")
 Role = Literal["system", "assistant", "tool", "function", "developer", "latest_reminder", "root"]
@@ -67,15 +68,7 @@ class ToolReference(Body):
     name: str
 
 
-Part = (
-    TextPart
-    | ThinkingPart
-    | ImagePart
-    | VideoPart
-    | AudioPart
-    | InlineAudioPart
-    | ToolReference
-)
+Part = TextPart | ThinkingPart | ImagePart | VideoPart | AudioPart | InlineAudioPart | ToolReference
 
 
 class Function(Body):
@@ -145,9 +138,9 @@ def _checked(message: GenericMessage | UserMessage) -> GenericMessage | UserMess
 Message = Annotated[GenericMessage | UserMessage, AfterValidator(_checked)]
 
 
-def texts(said: Sequence[GenericMessage | UserMessage]) -> list[str]:
-    """What each message says. Raises Refusal for a part that is no text."""
-    return [_text(message) for message in said]
+def tokens(said: Sequence[GenericMessage | UserMessage]) -> list[int]:
+    """The conversation in the chat template. Raises Refusal for a part that is no text."""
+    return template.encode([template.Message(each.role, _text(each)) for each in said])
 
 
 def _text(message: GenericMessage | UserMessage) -> str:

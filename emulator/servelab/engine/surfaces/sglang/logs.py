@@ -1,0 +1,147 @@
+"""The lines an SGLang 0.5 server writes: while it starts, for each request, and about its load."""
+
+import math
+from collections.abc import Sequence
+from http import HTTPStatus
+
+from modelserve.api import wire
+from modelserve.catalog import gpus
+from modelserve.decide import coldstart
+from modelserve.engines import kv, launch
+from servelab.engine import stamps
+from servelab.engine.surfaces.surface import StartLine
+
+# Checkpoints come in files of about this size.
+SHARD_BYTES = 5_000_000_000
+
+_FORM = "%Y-%m-%d %H:%M:%S"
+_AT = f"[{stamps.mark(_FORM)}]"
+_TP0 = f"[{stamps.mark(_FORM)} TP0]"
+
+
+def start_lines(
+    started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+) -> tuple[StartLine, ...]:
+    """What the engine says from process start to readiness, with the plan's numbers."""
+    return (
+        *_banner(started),
+        *_weights(started, planned),
+        *_warm_up(started, planned, gpu),
+    )
+
+
+def access(client: str, method: str, path: str, status: int) -> str:
+    """A request that was answered."""
+    phrase = HTTPStatus(status).phrase
+    return f'{_AT} INFO:     {client} - "{method} {path} HTTP/1.1" {status} {phrase}'
+
+
+def load(
+    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
+) -> str:
+    """Throughput (tokens per emulated second) and load, as after 40 steps of decoding."""
+    return (
+        f"{_AT} Decode batch, #running-req: {running}, token usage: {kv_usage:.2f}, "
+        f"cuda graph: True, gen throughput (token/s): {generation_per_s:.2f}, "
+        f"#queue-req: {waiting}"
+    )
+
+
+def ready_lines(started: launch.Launch) -> tuple[str, ...]:
+    """The last lines before the first request can be served; the warm-up is a request itself."""
+    port = started.port
+    return (
+        f"{_AT} INFO:     Started server process [1]",
+        f"{_AT} INFO:     Waiting for application startup.",
+        f"{_AT} INFO:     Application startup complete.",
+        f"{_AT} INFO:     Uvicorn running on http://0.0.0.0:{port} (Press CTRL+C to quit)",
+        access("127.0.0.1:51908", "GET", "/model_info", 200),
+        access("127.0.0.1:51922", "POST", "/generate", 200),
+        f"{_AT} The server is fired up and ready to roll!",
+    )
+
+
+def stop_lines() -> tuple[str, ...]:
+    """What a stopping server says."""
+    return (
+        f"{_AT} SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
+        f"{_AT} Gracefully exiting... Remaining number of requests 0. "
+        "Remaining requests remaining_rids=[].",
+        f"{_AT} INFO:     Shutting down",
+        f"{_AT} INFO:     Waiting for application shutdown.",
+        f"{_AT} INFO:     Application shutdown complete.",
+        f"{_AT} INFO:     Finished server process [1]",
+    )
+
+
+def _banner(started: launch.Launch) -> Sequence[StartLine]:
+    arguments = {
+        "model_path": started.model.name,
+        "served_model_name": started.served_name,
+        "tp_size": started.tensor_parallel,
+        "context_length": started.max_model_tokens,
+        "mem_fraction_static": started.gpu_memory_utilization,
+        "max_running_requests": started.max_sequences,
+        "max_queued_requests": started.queue_limit,
+        "chunked_prefill_size": started.max_batched_tokens,
+        "port": started.port,
+    }
+    texts = [
+        f"{_AT} server_args={arguments}",
+        f"{_AT} Using default HuggingFace chat template with detected content format: string",
+    ]
+    return [StartLine(wire.Phase.WEIGHT_LOAD, 0.0, text) for text in texts]
+
+
+def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
+    phase, weights = wire.Phase.WEIGHT_LOAD, planned.weights
+    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
+    lines = [StartLine(phase, 0.0, f"{_TP0} Load weight begin.")]
+    for done in range(shards + 1):
+        text = f"Loading safetensors checkpoint shards: {100 * done // shards:3d}% Completed"
+        lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
+    gib = weights.n_bytes / started.tensor_parallel / 2**30
+    end = f"{_TP0} Load weight end. elapsed={weights.duration_s:.2f} s, mem usage={gib:.2f} GB."
+    return [*lines, StartLine(phase, 1.0, end)]
+
+
+def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
+    """Each part's lines at the point of the phase where the part ends."""
+    total_s = planned.warm_up_s or 1.0
+    lines: list[StartLine] = []
+    elapsed_s = 0.0
+    for part in planned.warm_up:
+        elapsed_s += part.duration_s
+        share = min(1.0, elapsed_s / total_s)
+        lines += (
+            StartLine(wire.Phase.WARM_UP, share, text) for text in _part_lines(part, started, gpu)
+        )
+    last = (_timings(planned), *ready_lines(started))
+    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in last)]
+
+
+def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
+    seconds = part.duration_s
+    if part.name is coldstart.Part.PROFILE_RUN:
+        tokens = kv.capacity_of_launch(started, gpu)
+        return [
+            f"{_TP0} max_total_num_tokens={tokens}, "
+            f"chunked_prefill_size={started.max_batched_tokens}, "
+            f"max_running_requests={started.max_sequences}, "
+            f"context_len={started.max_model_tokens}"
+        ]
+    if part.name is coldstart.Part.GRAPH_CAPTURE and seconds:
+        return [f"{_TP0} Capture decode CUDA graph end. elapsed={seconds:.2f} s"]
+    return []
+
+
+def _timings(planned: coldstart.Plan) -> str:
+    took = {part.name: part.duration_s for part in planned.warm_up}
+    graphs_s = took.get(coldstart.Part.GRAPH_CAPTURE, 0.0)
+    cache_s = took.get(coldstart.Part.PROFILE_RUN, 0.0)
+    total_s = planned.weights.duration_s + planned.warm_up_s
+    return (
+        f"{_AT} Engine startup timings (s): load_weight={planned.weights.duration_s:.2f}, "
+        f"kv_cache_allocation={cache_s:.2f}, scheduler_e2e={total_s:.2f}, "
+        f"cuda_graph={{decode={graphs_s:.2f}}}, tokenizer_e2e={total_s:.2f}"
+    )

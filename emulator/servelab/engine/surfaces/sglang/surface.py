@@ -1,0 +1,235 @@
+"""The outside of SGLang's HTTP server, which is FastAPI on uvicorn."""
+
+import logging
+from collections.abc import Callable, Sequence
+from http import HTTPStatus
+
+from modelserve.errors import ModelServeError
+from servelab.engine import exchange as exchanges
+from servelab.engine.core.stepping import QueueFull
+from servelab.engine.exchange import Exchange, Request, Response, Route
+from servelab.engine.metrics import sglang as metrics
+from servelab.engine.replying import Reply
+from servelab.engine.surfaces.sglang import (
+    asking,
+    bodies,
+    chunks,
+    generating,
+    info,
+    messages,
+    native,
+    refusals,
+    replies,
+)
+from servelab.engine.surfaces.sglang.asking import Asked
+from servelab.engine.surfaces.sglang.refusals import Refusal, Shape
+from servelab.engine.surfaces.surface import Host
+from servelab.engine.text import encoding
+
+LOGGER = logging.getLogger(__name__)
+
+NATIVE_PATHS = frozenset({"/generate", "/encode", "/classify"})
+NO_EMBEDDINGS = (
+    "This model does not appear to be an embedding model by default. Please add `--is-embedding` "
+    "when launching the server or try another model."
+)
+
+
+class SglangSurface:
+    """SGLang 0.5."""
+
+    server = "uvicorn"
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        options = dict(host.spec.options)
+        exporter = host.exporter
+        self._exporter = exporter if isinstance(exporter, metrics.Exporter) else None
+        self._telling = replies.Telling(
+            host.name,
+            host.unix_s,
+            self._taken,
+            cache_report="enable-cache-report" in options,
+            measured="enable-metrics" in options,
+        )
+        self._routes = tuple(self._counted(route) for route in self._table())
+
+    def _table(self) -> Sequence[Route]:
+        chat, native_routes = ("/v1/chat/completions", "/invocations"), ("POST", "PUT")
+        return (
+            *(Route("POST", path, self._chat) for path in chat),
+            Route("POST", "/v1/completions", self._completion),
+            *(Route(method, "/generate", self._generate) for method in native_routes),
+            *(Route(method, "/encode", self._no_encoding) for method in native_routes),
+            *(Route(method, "/classify", self._no_encoding) for method in native_routes),
+            Route("POST", "/v1/embeddings", self._no_embeddings),
+            *(Route("POST", path, self._tokenize) for path in ("/tokenize", "/v1/tokenize")),
+            *(Route("POST", path, self._detokenize) for path in ("/detokenize", "/v1/detokenize")),
+            *info.Info(self._host).routes(),
+        )
+
+    def routes(self) -> Sequence[Route]:
+        """All paths it knows."""
+        return self._routes
+
+    def not_found(self, request: Request) -> Response:
+        """A detail, or the way to the path without its last slash."""
+        target = request.target.partition("?")[0]
+        bare = target.rstrip("/")
+        if bare not in ("", target) and any(exchanges.fits(r.path, bare) for r in self._routes):
+            where = f"http://{request.headers.get('host', '')}{bare}"
+            return Response(307, content_type=None, headers=(("Location", where),))
+        return self._detail(request, 404)
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        """A detail; FastAPI's router names the methods of the path's first route only."""
+        methods = ", ".join(dict.fromkeys(allowed)) if request.path in NATIVE_PATHS else allowed[0]
+        answer = self._detail(request, 405)
+        return Response(405, answer.body, headers=(("Allow", methods),))
+
+    def _detail(self, request: Request, status: int) -> Response:
+        if self._exporter is not None:
+            self._exporter.http.astray(request.path, request.method, status)
+        return info.document({"detail": HTTPStatus(status).phrase}, status)
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """A refusal in the shape of its route."""
+        refusal = self._refusal(error)
+        if request.path in NATIVE_PATHS and refusal.kind != "503":
+            refusal = refusals.native(refusal)
+        return refusal.response()
+
+    def _refusal(self, error: Exception) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, QueueFull):
+            return refusals.queue_full()
+        if isinstance(error, ModelServeError):
+            return Refusal(str(error))
+        LOGGER.error("a request failed", exc_info=error)
+        return refusals.fault()
+
+    def unready(self, request: Request) -> Response:
+        """Nothing is generated yet; the real server would listen only from the warm-up on."""
+        return Response(503, content_type=None)
+
+    def _taken(self, ids: Sequence[str], stream: bool) -> None:
+        if self._exporter is not None:
+            self._exporter.taken(ids, stream=stream)
+
+    def _counted(self, route: Route) -> Route:
+        if self._exporter is None:
+            return route
+        http = self._exporter.http
+        handler = http.counted(route.path, route.handler, self.refused)
+        early = route.while_loading and http.counted(route.path, route.while_loading, self.refused)
+        return Route(route.method, route.path, handler, early)
+
+    def _chat(self, exchange: Exchange) -> None:
+        request = exchange.request
+        body = asking.openai(bodies.ChatRequest, request.body, _kind(request))
+        asked = asking.chat(body, self._host.served)
+        self._answer(exchange, asked, replies.chat(asked, self._telling), self._chat_full)
+
+    def _completion(self, exchange: Exchange) -> None:
+        request = exchange.request
+        body = asking.openai(bodies.CompletionRequest, request.body, _kind(request))
+        asked = asking.completion(body, self._host.served)
+        self._answer(exchange, asked, replies.completion(asked, self._telling), self._text_full)
+
+    def _generate(self, exchange: Exchange) -> None:
+        request = exchange.request
+        body = native.parse(request.body, request.content_type)
+        try:
+            asked = native.asked(body, self._host.served)
+        except Refusal as refusal:
+            if not body.stream or refusal.shape is not Shape.NATIVE:
+                raise
+            _stream(exchange, generating.refused(str(refusal), refusal.status))
+            return
+        self._answer(exchange, asked, generating.reply(asked, self._telling), self._native_full)
+
+    def _answer(
+        self,
+        exchange: Exchange,
+        asked: Asked,
+        reply: Reply,
+        full: Callable[[Asked], bytes],
+    ) -> None:
+        try:
+            self._host.generate(exchange, reply)
+        except QueueFull:
+            # A stream is open already when the real scheduler says no.
+            if not asked.call.stream:
+                raise
+            _stream(exchange, full(asked))
+
+    def _chat_full(self, asked: Asked) -> bytes:
+        return _full() + self._usage(asked, chunks.chat_usage)
+
+    def _text_full(self, asked: Asked) -> bytes:
+        return _full() + self._usage(asked, chunks.text_usage)
+
+    def _usage(self, asked: Asked, event: Callable[..., bytes]) -> bytes:
+        if not asked.call.include_usage:
+            return b""
+        cached = 0 if self._telling.cache_report else None
+        counts = chunks.usage(0, 0, cached)
+        return event(self._host.name(), int(self._host.unix_s()), asked.model, counts)
+
+    def _native_full(self, asked: Asked) -> bytes:
+        return generating.queue_full(self._host.name(), self._host.unix_s())
+
+    def _no_embeddings(self, exchange: Exchange) -> None:
+        request = exchange.request
+        asking.openai(bodies.EmbeddingRequest, request.body, _kind(request))
+        raise Refusal(NO_EMBEDDINGS)
+
+    def _no_encoding(self, exchange: Exchange) -> None:
+        native.parse(exchange.request.body, exchange.request.content_type)
+        raise Refusal(NO_EMBEDDINGS)
+
+    def _tokenize(self, exchange: Exchange) -> None:
+        request = exchange.request
+        body = asking.openai(bodies.TokenizeRequest, request.body, _kind(request))
+        tokens: list[int] | list[list[int]]
+        if body.messages is not None:
+            tokens = messages.tokens(body.messages)
+        elif isinstance(body.prompt, str):
+            tokens = encoding.encode(body.prompt)
+        else:
+            lists = [encoding.encode(text) for text in body.prompt or ()]
+            answer = {"tokens": lists, "count": [len(each) for each in lists]}
+            exchange.respond(info.document(answer | self._limit()))
+            return
+        answer = {"tokens": tokens, "count": len(tokens)}
+        exchange.respond(info.document(answer | self._limit()))
+
+    def _limit(self) -> dict[str, int]:
+        return {"max_model_len": self._host.served.max_model_tokens}
+
+    def _detokenize(self, exchange: Exchange) -> None:
+        request = exchange.request
+        body = asking.openai(bodies.DetokenizeRequest, request.body, _kind(request))
+        tokens = body.tokens
+        if not tokens:
+            text: str | list[str] = ""
+        elif isinstance(tokens[0], int):
+            text = encoding.decode([each for each in tokens if isinstance(each, int)])
+        else:
+            text = [encoding.decode(each) for each in tokens if isinstance(each, list)]
+        exchange.respond(info.document({"text": text}))
+
+
+def _kind(request: Request) -> str:
+    return request.content_type
+
+
+def _full() -> bytes:
+    return chunks.streamed_error(refusals.QUEUE_FULL, "SERVICE_UNAVAILABLE", 503)
+
+
+def _stream(exchange: Exchange, told: bytes) -> None:
+    exchange.begin(Response(content_type=exchanges.EVENT_STREAM))
+    exchange.write(told + chunks.DONE)
+    exchange.end()

@@ -1,0 +1,1 @@
+"""The outside of TensorRT-LLM's ``trtllm-serve``, of 1.3."""

@@ -1,0 +1,191 @@
+"""The JSON of answers with TensorRT-LLM's fields, in its order."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+DONE = b"data: [DONE]\n\n"
+# Tokens for each step of an answer that nothing speculates on.
+DECODED_PER_STEP = 1.0
+
+
+def dumps(document: object) -> bytes:
+    """JSON without blanks, text as UTF-8."""
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return text.encode(errors="replace")
+
+
+def failed(message: str) -> bytes:
+    """What ends a stream at which the server fails; the end is told twice."""
+    error = {"message": message, "type": "server_error", "code": None, "param": None}
+    return b"data: " + json.dumps({"error": error}).encode() + b"\n\n" + DONE + DONE
+
+
+def event(document: object, blank: bytes = b"") -> bytes:
+    """A server-sent event."""
+    return b"data: " + dumps(document) + blank + b"\n\n"
+
+
+def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int) -> dict[str, Any]:
+    """Token counts."""
+    return {
+        "prompt_tokens": prompt_tokens,
+        "total_tokens": prompt_tokens + completion_tokens,
+        "completion_tokens": completion_tokens,
+        "prompt_tokens_details": {"cached_tokens": cached_tokens},
+    }
+
+
+def without_nulls(value: Any) -> Any:
+    """As pydantic writes it without what is None."""
+    if isinstance(value, Mapping):
+        return {name: without_nulls(each) for name, each in value.items() if each is not None}
+    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+
+
+def chat_event(
+    name: str,
+    created: int,
+    model: str,
+    choices: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """An event of a chat."""
+    return {
+        "id": name,
+        "object": "chat.completion.chunk",
+        "created": created,
+        "model": model,
+        "choices": choices,
+        "usage": counts,
+    }
+
+
+def chat_choice(
+    index: int,
+    delta: Mapping[str, Any],
+    logprobs: Mapping[str, Any] | None = None,
+    reason: str | None = None,
+    stop: str | int | None = None,
+    decoded: float | None = None,
+) -> dict[str, Any]:
+    """A choice in an event of a chat."""
+    return {
+        "index": index,
+        "delta": delta,
+        "logprobs": logprobs,
+        "finish_reason": reason,
+        "stop_reason": stop,
+        "avg_decoded_tokens_per_iter": decoded,
+    }
+
+
+def chat_whole(
+    name: str,
+    created: int,
+    model: str,
+    choices: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Any],
+) -> bytes:
+    """A complete chat answer."""
+    return dumps(
+        {
+            "id": f"chatcmpl-{name}",
+            "object": "chat.completion",
+            "created": created,
+            "model": model,
+            "choices": choices,
+            "usage": counts,
+            "prompt_token_ids": None,
+            "prompt_token_ids_b64": None,
+        }
+    )
+
+
+def chat_whole_choice(
+    index: int,
+    role: str,
+    text: str,
+    logprobs: Mapping[str, Any] | None,
+    reason: str,
+    stop: str | int | None,
+) -> dict[str, Any]:
+    """A choice of a complete chat answer."""
+    return {
+        "index": index,
+        "message": {
+            "role": role,
+            "content": text,
+            "reasoning_content": "",
+            "reasoning": None,
+            "tool_calls": [],
+        },
+        "logprobs": logprobs,
+        "finish_reason": reason,
+        "stop_reason": stop,
+        "mm_embedding_handle": None,
+        "disaggregated_params": None,
+        "avg_decoded_tokens_per_iter": DECODED_PER_STEP,
+    }
+
+
+def text_event(
+    name: str,
+    created: int,
+    model: str,
+    choices: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Any] | None,
+) -> bytes:
+    """An event of a text completion."""
+    return event(
+        {
+            "id": name,
+            "object": "text_completion",
+            "created": created,
+            "model": model,
+            "choices": choices,
+            "usage": counts,
+        }
+    )
+
+
+def text_choice(
+    index: int,
+    text: str,
+    token_ids: Sequence[int] | None,
+    logprobs: Mapping[str, Any] | None,
+    reason: str | None,
+    stop: str | int | None,
+) -> dict[str, Any]:
+    """A choice in an event of a text completion."""
+    return {
+        "index": index,
+        "text": text,
+        "token_ids": token_ids,
+        "logprobs": logprobs,
+        "finish_reason": reason,
+        "stop_reason": stop,
+        "avg_decoded_tokens_per_iter": DECODED_PER_STEP,
+    }
+
+
+def text_whole(
+    name: str,
+    created: int,
+    model: str,
+    choices: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Any],
+    prompt_token_ids: Sequence[int] | None,
+) -> bytes:
+    """A complete text completion."""
+    return dumps(
+        {
+            "id": f"cmpl-{name}",
+            "object": "text_completion",
+            "created": created,
+            "model": model,
+            "choices": choices,
+            "usage": counts,
+            "prompt_token_ids": prompt_token_ids,
+        }
+    )

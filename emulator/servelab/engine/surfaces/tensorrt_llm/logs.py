@@ -1,0 +1,102 @@
+"""The lines ``trtllm-serve`` writes: while it starts, and for each request, none of its load."""
+
+import math
+from collections.abc import Iterator, Sequence
+from http import HTTPStatus
+
+from modelserve.api import wire
+from modelserve.catalog import gpus
+from modelserve.decide import coldstart
+from modelserve.engines import kv, launch
+from servelab.engine import stamps
+from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine.surfaces.surface import StartLine
+
+# Checkpoints come in files of about this size.
+SHARD_BYTES = 5_000_000_000
+
+_AT = f"[{stamps.mark('%m/%d/%Y-%H:%M:%S')}] [TRT-LLM] [I]"
+
+
+def start_lines(
+    started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+) -> tuple[StartLine, ...]:
+    """What the engine says from process start to readiness, with the plan's numbers."""
+    return (*_weights(started, planned), *_warm_up(started, planned, gpu))
+
+
+def access(client: str, method: str, target: str, status: int) -> str:
+    """A request that was answered."""
+    return f'INFO:     {client} - "{method} {target} HTTP/1.1" {status} {HTTPStatus(status).phrase}'
+
+
+def load(
+    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
+) -> None:
+    """It says nothing of its load, if it is not told to log each step."""
+
+
+def ready_lines(started: launch.Launch) -> tuple[str, ...]:
+    """The last lines before the first request can be served."""
+    return (
+        "INFO:     Started server process [1]",
+        "INFO:     Waiting for application startup.",
+        "INFO:     Application startup complete.",
+        f"INFO:     Uvicorn running on http://0.0.0.0:{started.port} (Press CTRL+C to quit)",
+    )
+
+
+def stop_lines() -> tuple[str, ...]:
+    """What a stopping server says."""
+    return (
+        "INFO:     Shutting down",
+        "INFO:     Waiting for application shutdown.",
+        "INFO:     Application shutdown complete.",
+        "INFO:     Finished server process [1]",
+    )
+
+
+def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartLine]:
+    phase, weights = wire.Phase.WEIGHT_LOAD, planned.weights
+    gb = weights.n_bytes / 1e9
+    yield StartLine(phase, 0.0, f"{_AT} Using LLM with PyTorch backend")
+    yield StartLine(phase, 0.0, f"{_AT} Prefetching {gb:.2f}GB checkpoint files.")
+    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
+    for done in range(shards + 1):
+        share = done / shards
+        text = f"Loading safetensors weights in parallel: {share:4.0%}| {done}/{shards}"
+        yield StartLine(phase, share, text)
+    per_gpu = gb / started.tensor_parallel
+    yield StartLine(phase, 1.0, f"{_AT} Use {per_gpu:.2f} GB for model weights.")
+    yield StartLine(phase, 1.0, f"Model init total -- {weights.duration_s:.2f}s")
+
+
+def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
+    """Each part's lines at the point of the phase where the part ends."""
+    total_s = planned.warm_up_s or 1.0
+    lines: list[StartLine] = []
+    elapsed_s = 0.0
+    for part in planned.warm_up:
+        elapsed_s += part.duration_s
+        share = min(1.0, elapsed_s / total_s)
+        lines += (
+            StartLine(wire.Phase.WARM_UP, share, text) for text in _part_lines(part, started, gpu)
+        )
+    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in ready_lines(started))]
+
+
+def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
+    if part.name is coldstart.Part.PROFILE_RUN:
+        tokens = kv.capacity_of_launch(started, gpu)
+        most = math.ceil(started.max_model_tokens / BLOCK_TOKENS)
+        return [
+            f"[TensorRT-LLM][INFO] Max KV cache blocks per sequence: {most} "
+            f"[window size={started.max_model_tokens}], tokens per block={BLOCK_TOKENS}, "
+            f"primary blocks={tokens // BLOCK_TOKENS}, secondary blocks=0",
+            f"{_AT} max_seq_len={started.max_model_tokens}, "
+            f"max_num_requests={started.max_sequences}, "
+            f"max_num_tokens={started.max_batched_tokens}",
+        ]
+    if part.name is coldstart.Part.GRAPH_CAPTURE and part.duration_s:
+        return [f"{_AT} Run generation only CUDA graph warmup for batch size=1, draft_len=0"]
+    return []

@@ -1,0 +1,262 @@
+"""Answers as they are made: whole, and as server-sent events."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from servelab.engine.exchange import Response
+from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
+from servelab.engine.surfaces import likely
+from servelab.engine.surfaces.tensorrt_llm import chunks, telling
+from servelab.engine.surfaces.tensorrt_llm.asking import Asked
+
+# Stands for the text in a prebuilt event; no name that came by HTTP can hold it.
+_MARK = "\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """Where names and times come from; ``model`` is what the server is called."""
+
+    name: Callable[[], str]
+    unix_s: Callable[[], float]
+    model: str
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+
+class Whole(WholeReply):
+    """One JSON document."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked.call)
+        self.asked = asked
+        self.server = server
+
+    def counts(self) -> dict[str, Any]:
+        """Usage."""
+        return chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
+
+
+class ChatWhole(Whole):
+    """A chat."""
+
+    def response(self) -> Response:
+        name, created = self.server.name(), int(self.server.unix_s())
+        choices = [self._choice(choice) for choice in self.choices]
+        return Response(
+            body=chunks.chat_whole(name, created, self.asked.model, choices, self.counts())
+        )
+
+    def _choice(self, choice: Choice) -> dict[str, Any]:
+        top, count = self.call.logprobs, choice.sent + choice.pending
+        told = None
+        if top is not None:
+            told = telling.chat_logprobs(telling.tokens(choice, 0, count, top))
+        text = self.asked.echoed + likely.text(choice)
+        return chunks.chat_whole_choice(
+            choice.index, self.call.role, text, told, choice.reason, choice.stop_reason
+        )
+
+
+class TextWhole(Whole):
+    """A text completion. Answers to several prompts go together under the server's own name."""
+
+    def response(self) -> Response:
+        several = len(self.call.prompts) > 1
+        return Response(
+            body=chunks.text_whole(
+                self.server.name(),
+                int(self.server.unix_s()),
+                self.server.model if several else self.asked.model,
+                [self._choice(choice) for choice in self.choices],
+                self.counts(),
+                [] if several else None,
+            )
+        )
+
+    def _choice(self, choice: Choice) -> dict[str, Any]:
+        count = choice.sent + choice.pending
+        text = likely.text(choice)
+        told, ids = None, None
+        if self.call.logprobs is not None:
+            told = telling.text_logprobs(
+                telling.tokens(choice, 0, count, self.call.logprobs), offset=0
+            )
+        if self.call.echo:
+            text = choice.prompt.text + text
+        if not self.asked.detokenize:
+            text, ids = "", [token.id for token in telling.tokens(choice, 0, count)]
+        event = chunks.text_choice(choice.index, text, ids, told, choice.reason, choice.stop_reason)
+        return event | {"context_logits": None, "disaggregated_params": None}
+
+
+class Stream(StreamedReply):
+    """An answer sent as it comes."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked.call)
+        self.asked = asked
+        self.server = server
+        self.created = int(server.unix_s())
+
+    def collect(self, parts: list[bytes]) -> None:
+        while ready := [choice for choice in self.choices if choice.pending]:
+            for choice in ready:
+                self._take(choice, parts)
+
+    def _take(self, choice: Choice, parts: list[bytes]) -> None:
+        piece = choice.answer.pieces(choice.sent, 1)[0].decode()
+        choice.sent += 1
+        choice.pending -= 1
+        choice.ended = choice.finished is not None and not choice.pending
+        if choice.ended and likely.ends_silently(choice):
+            piece = ""
+        self.tell(choice, choice.delta(piece, self._hold, ended=choice.ended), parts)
+
+
+class ChatStream(Stream):
+    """A chat: the role of each choice, then texts; the last text has the reason of its end."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked, server)
+        call = asked.call
+        self._name = f"chatcmpl-{next(server.numbers)}"
+        self._plain = call.logprobs is None and not call.continuous_usage
+        self._events: list[tuple[bytes, bytes]] = []
+
+    def add(self, choices: Sequence[Choice]) -> None:
+        super().add(choices)
+        for choice in choices:
+            delta = {"content": _MARK, "reasoning_content": ""}
+            told = chunks.chat_choice(choice.index, delta, decoded=chunks.DECODED_PER_STEP)
+            before, after = self._event(told).split(json.dumps(_MARK)[1:-1].encode())
+            self._events.append((before, after))
+
+    def _event(
+        self, told: dict[str, Any], counts: dict[str, Any] | None = None, blank: bytes = b""
+    ) -> bytes:
+        event = chunks.chat_event(self._name, self.created, self.asked.model, [told], counts)
+        return chunks.event(chunks.without_nulls(event), blank)
+
+    def begin(self, parts: list[bytes]) -> None:
+        for choice in self.choices:
+            deltas = [{"role": self.call.role}]
+            if self.asked.echoed:
+                deltas.append({"content": self.asked.echoed})
+            for delta in deltas:
+                told = chunks.chat_choice(choice.index, delta)
+                # The real server writes a blank here.
+                parts.append(self._event(told, self._counts(choice, 0), b" "))
+
+    def _counts(self, choice: Choice, made: int) -> dict[str, Any] | None:
+        if not self.call.continuous_usage:
+            return None
+        return chunks.usage(choice.prompt.tokens, made, choice.cached_tokens)
+
+    def collect(self, parts: list[bytes]) -> None:
+        if len(self.choices) != 1 or not self._plain or self.call.stop:
+            super().collect(parts)
+            return
+        choice = self.choices[0]
+        count, first = choice.pending, choice.sent
+        choice.pending, choice.sent = 0, first + count
+        ended = choice.finished is not None and count > 0
+        before, after = self._events[0]
+        pieces = choice.answer.quoted(first, count - ended)
+        parts += [before + piece + after for piece in pieces]
+        if ended:
+            choice.ended = True
+            silent = likely.ends_silently(choice)
+            text = "" if silent else choice.answer.pieces(first + count - 1, 1)[0].decode()
+            self.tell(choice, text, parts)
+
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        if self._plain and not choice.ended:
+            before, after = self._events[choice.index]
+            parts.append(before + json.dumps(text, ensure_ascii=False)[1:-1].encode() + after)
+            return
+        top, told = self.call.logprobs, None
+        if top is not None and choice.sent:
+            told = telling.chat_logprobs(telling.tokens(choice, choice.sent - 1, 1, top))
+        reason, stop = (choice.reason, choice.stop_reason) if choice.ended else (None, None)
+        delta = {"content": text, "reasoning_content": ""}
+        event = chunks.chat_choice(choice.index, delta, told, reason, stop, chunks.DECODED_PER_STEP)
+        parts.append(self._event(event, self._counts(choice, choice.sent)))
+
+    def finish(self, parts: list[bytes]) -> None:
+        for choice in self.choices:
+            if not choice.ended:
+                choice.ended = True
+                self.tell(choice, "", parts)
+        if self.call.include_usage:
+            counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
+            event = chunks.chat_event(self._name, self.created, self.asked.model, [], counts)
+            parts.append(chunks.event(event))
+        parts.append(chunks.DONE)
+
+
+class TextStream(Stream):
+    """A text completion. Each prompt is a request of its own, and has its own usage."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked, server)
+        several = len(asked.call.prompts) > 1
+        self._name = f"cmpl-{server.name() if several else next(server.numbers)}"
+        self._offsets: list[int] = []
+
+    def add(self, choices: Sequence[Choice]) -> None:
+        super().add(choices)
+        self._offsets += [0] * len(choices)
+
+    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        told, ids = None, None
+        if self.call.logprobs is not None and choice.sent:
+            made = telling.tokens(choice, choice.sent - 1, 1, self.call.logprobs)
+            told = telling.text_logprobs(made, self._offsets[choice.index])
+        self._offsets[choice.index] += len(text)
+        if self.call.echo and choice.sent <= 1:
+            text = choice.prompt.text + text
+        if not self.asked.detokenize:
+            text = ""
+            made = telling.tokens(choice, choice.sent - 1, 1) if choice.sent else []
+            ids = [token.id for token in made]
+        reason, stop = (choice.reason, choice.stop_reason) if choice.ended else (None, None)
+        event = chunks.text_choice(choice.index, text, ids, told, reason, stop)
+        counts = None
+        if self.call.continuous_usage:
+            counts = chunks.usage(choice.prompt.tokens, choice.sent, choice.cached_tokens)
+        parts.append(self._event([event], counts))
+        if choice.ended:
+            self._ended(choice, parts)
+
+    def _event(self, told: Sequence[dict[str, Any]], counts: dict[str, Any] | None) -> bytes:
+        return chunks.text_event(self._name, self.created, self.asked.model, told, counts)
+
+    def _ended(self, choice: Choice, parts: list[bytes]) -> None:
+        """Usage, after the last of a prompt's choices."""
+        first = choice.index - choice.index % self.call.n
+        of_prompt = self.choices[first : first + self.call.n]
+        if not self.call.include_usage or not all(each.ended for each in of_prompt):
+            return
+        made = sum(each.sent for each in of_prompt)
+        counts = chunks.usage(choice.prompt.tokens, made, of_prompt[0].cached_tokens)
+        parts.append(self._event([], counts))
+
+    def finish(self, parts: list[bytes]) -> None:
+        for choice in self.choices:
+            if not choice.ended:
+                choice.ended = True
+                self.tell(choice, "", parts)
+        parts.append(chunks.DONE)
+
+
+def chat(asked: Asked, server: Telling) -> Reply:
+    """The answer to a chat."""
+    return ChatStream(asked, server) if asked.call.stream else ChatWhole(asked, server)
+
+
+def completion(asked: Asked, server: Telling) -> Reply:
+    """The answer to a text completion."""
+    return TextStream(asked, server) if asked.call.stream else TextWhole(asked, server)
