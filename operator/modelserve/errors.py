@@ -3,6 +3,7 @@
 ModelServeError
 ├── InputError              what a person gave cannot be used: what, where, how to mend it
 │   ├── UnknownName         no such model, GPU, storage class or image; carries suggestions
+│   ├── UsageError          an engine's own parser refuses its command line; it exits with 2
 │   └── QuantityError       a size, rate or duration that cannot be read
 ├── ClusterError            the Kubernetes API could not do what was asked
 │   ├── NotFound            404
@@ -37,6 +38,22 @@ class UnknownName(InputError):
         hint = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
         hint = f"; there are {', '.join(known)}" if known else hint
         super().__init__(f"unknown {kind} {name!r}{hint}")
+
+
+class UsageError(InputError):
+    """An engine's own parser refuses its command line.
+
+    The message is the engine's; ``usage`` is the line before it, ``hint`` a word of ours or empty.
+    """
+
+    def __init__(self, message: str, usage: str = "", hint: str = "") -> None:
+        self.usage = usage
+        self.hint = hint
+        super().__init__(message)
+
+    def told(self) -> str:
+        """What the engine writes before it exits, and our hint."""
+        return "\n".join(filter(None, (self.usage, str(self), self.hint)))
 
 
 class QuantityError(InputError):

@@ -28,6 +28,14 @@ COMMANDS: lazy.Table = {
         "servelab.cli.surface_check:surface_check",
         "Compare a mock engine's answers with recorded ones.",
     ),
+    "policy-check": (
+        "servelab.cli.policy_check:policy_check",
+        "Compare Knative's and Kubernetes' rules, as we read them, with recordings.",
+    ),
+    "kubelet-check": (
+        "servelab.cli.kubelet_check:kubelet_check",
+        "Compare emulated pods with recordings of a real kubelet.",
+    ),
     "completion": ("servelab.cli:completion", "Print a shell completion script."),
 }
 

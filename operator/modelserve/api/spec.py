@@ -113,7 +113,8 @@ class Engine(Node):
     """The server process in each replica."""
 
     type: EngineType = Field(
-        EngineType.VLLM, description="Which engine serves; emulated with its own API, errors and metrics."
+        EngineType.VLLM,
+        description="Which engine serves; emulated with its own API, errors and metrics.",
     )
     image: Annotated[str, Field(min_length=1, max_length=512)] | None = Field(
         None, description="Container image; left out: the engine's own."

@@ -10,7 +10,7 @@ from modelserve.engines import types
 VLLM = types.MetricNames(
     running=types.Series("vllm:num_requests_running"),
     waiting=types.Series("vllm:num_requests_waiting"),
-    kv_usage=types.Series("vllm:kv_cache_usage_perc"),
+    kv_usage=types.Series("vllm:kv_cache_usage_perc", before="vllm:gpu_cache_usage_perc"),
 )
 TRITON = types.MetricNames(
     running=types.Series("nv_trt_llm_request_metrics", (("request_type", "scheduled"),)),
@@ -50,6 +50,24 @@ def test_series_are_told_apart_by_their_labels() -> None:
         b'nv_trt_llm_request_metrics{model="m",not_request_type="waiting"} 100\n'
     )
     assert gauges.parse_queue(body, TRITON) == (7.0, 4.0, 0.0)
+
+
+LAZY = types.MetricNames(types.Series("running"), types.Series("waiting"), from_first_use=True)
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (b"", (0.0, 0.0, 0.0)),
+        (b"# TYPE waiting gauge\nwaiting 3\n\n", (3.0, 0.0, 0.0)),
+        (b"<html>", None),
+    ],
+    ids=["nothing used yet", "one used", "a page"],
+)
+def test_series_that_come_with_first_use_are_zero_before(
+    body: bytes, found: tuple[float, float, float] | None
+) -> None:
+    assert gauges.parse_queue(body, LAZY) == found
 
 
 def test_braces_in_a_label_and_a_time_stamp_do_no_harm() -> None:
@@ -96,3 +114,8 @@ def test_no_bytes_make_it_fail(noise: bytes) -> None:
 def test_any_count_that_an_engine_can_have_is_read_back(waiting: int, running: int) -> None:
     body = text(f"{float(waiting)!r}", str(running))
     assert gauges.parse_queue(body, VLLM) == (waiting, running, 0.0)
+
+
+def test_an_earlier_versions_name_will_do() -> None:
+    body = VLLM_TEXT.replace(b"vllm:kv_cache_usage_perc", b"vllm:gpu_cache_usage_perc")
+    assert gauges.parse_queue(body, VLLM) == (2.0, 3.0, 0.25)

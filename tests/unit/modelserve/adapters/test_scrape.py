@@ -105,3 +105,16 @@ async def test_it_scrapes_once_a_second(server: scripted.ScriptedServer) -> None
             await scraper.run()
     assert clock.pauses == [1.0, 1.0, 1.0]
     assert len(server.requests) == 3
+
+
+async def test_an_engine_that_exports_from_first_use_on_may_answer_empty(
+    scraper: scrape.Scraper, server: scripted.ScriptedServer
+) -> None:
+    lazy = types.MetricNames(NAMES.running, NAMES.waiting, from_first_use=True)
+    server.script = [scripted.respond(200, None, raw=b""), scripted.respond(503, None, raw=b"")]
+    scraper.set_targets({"u": (f"http://{server.address}/metrics", lazy)})
+    await scraper.scrape_all()
+    first = scraper.sample("u")
+    await scraper.scrape_all()
+    assert first is not None
+    assert (first.waiting, first.running, scraper.sample("u")) == (0.0, 0.0, first)

@@ -1,0 +1,229 @@
+"""Runs engines in this process until a signal: sockets, cold starts, the admin endpoint."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from modelserve import errors
+from modelserve.adapters import signals
+from modelserve.adapters.clock import SystemClock
+from modelserve.engines import types
+from servelab.engine import stamps
+from servelab.engine.admin.control import Control
+from servelab.engine.alone.recipe import Recipe, Start
+from servelab.engine.server import EngineServer
+
+if TYPE_CHECKING:
+    from servelab.engine.admin.server import AdminServer
+
+LOG_FLUSH_REAL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """Where the admin endpoint listens, and its token if it has one."""
+
+    host: str
+    port: int
+    token: str | None = None
+
+
+@dataclass(slots=True)
+class _Engine:
+    """One engine of the process."""
+
+    recipe: Recipe
+    sock: socket.socket
+    clock: SystemClock
+    server: EngineServer
+    control: Control | None
+    gone: bool = False
+    url: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        host, port = self.sock.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
+
+
+class Lines:
+    """Log lines, written together after some milliseconds.
+
+    A write for each would cost a busy engine a fifth of its answers.
+    """
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        self._lines: list[str] = []
+
+    def add(self, line: str) -> None:
+        """Write the line, soon."""
+        if not self._lines:
+            asyncio.get_running_loop().call_later(LOG_FLUSH_REAL_S, self.flush)
+        self._lines.append(line)
+
+    def flush(self) -> None:
+        """Write what there is. Where nobody reads any more, it is dropped."""
+        lines, self._lines = self._lines, []
+        if lines:
+            with contextlib.suppress(OSError):
+                self._write("\n".join((*lines, "")))
+
+
+class Process:
+    """The engines of this process.
+
+    ``on_ready`` is told of each one that serves, ``write`` gets the log.
+    """
+
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        admin: Admin | None,
+        on_ready: Callable[[dict[str, object]], None],
+        write: Callable[[str], object],
+    ) -> None:
+        self._lines = Lines(write)
+        self._recipes = recipes
+        self._admin = admin
+        self._on_ready = on_ready
+        self._stop = asyncio.Event()
+        self._engines: list[_Engine] = []
+        self._endpoint: AdminServer | None = None
+        self._exit_code = 0
+        self._ends: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> int:
+        """Run until SIGTERM or SIGINT; the exit code. Raises SetUpError for a taken address."""
+        signals.listen(self._stop)
+        try:
+            for recipe in self._recipes:
+                self._engines.append(self._make(recipe))
+            await self._open_admin()
+            starts = [signals.unless_stopped(self._start(e), self._stop) for e in self._engines]
+            await asyncio.gather(*starts)
+            await self._stop.wait()
+            await asyncio.gather(*(self._end(engine) for engine in self._engines))
+        finally:
+            if self._endpoint is not None:
+                await self._endpoint.stop()
+            for engine in self._engines:
+                engine.sock.close()
+            self._lines.flush()
+        return self._exit_code
+
+    def _make(self, recipe: Recipe) -> _Engine:
+        settings = recipe.settings
+        sock = bound(settings.host, recipe.port)
+        clock = SystemClock(settings.time_scale)
+        control: Control | None = None
+        engine: _Engine | None = None
+        if self._admin is not None:
+            control = Control(clock, lambda code: self._exit(engine, code))
+        server = EngineServer(
+            recipe.spec, clock, lambda line: self._log(recipe, line), control=control
+        )
+        engine = _Engine(recipe, sock, clock, server, control)
+        return engine
+
+    async def _open_admin(self) -> None:
+        if self._admin is None:
+            return
+        # Its HTTP library takes longer to import than all the rest.
+        from servelab.engine.admin.server import AdminServer, Controlled
+
+        controlled = {
+            engine.recipe.name: Controlled(engine.recipe.name, engine.url, engine.control)
+            for engine in self._engines
+            if engine.control is not None
+        }
+        self._endpoint = AdminServer(controlled, self._admin.token)
+        await self._endpoint.start(self._admin.host, self._admin.port)
+        if self._admin.token is None and not _is_loopback(self._admin.host):
+            self._lines.add(f"WARNING: the admin endpoint {self._endpoint.url} is open to anybody")
+
+    async def _start(self, engine: _Engine) -> None:
+        start = engine.recipe.start
+        if start is not None:
+            profile = engine.recipe.spec.profile
+            if profile.while_loading is types.WhileLoading.UNAVAILABLE:
+                await engine.server.listen(engine.sock)
+            await self._load(engine, start)
+        try:
+            await engine.server.start(engine.sock)
+        except OSError as error:  # Another process began to listen there meanwhile.
+            raise errors.SetUpError(f"cannot listen for {engine.url}: {error.strerror}") from error
+        self._on_ready(self._ready(engine))
+
+    async def _load(self, engine: _Engine, start: Start) -> None:
+        """Say the lines of the start in time."""
+        clock = engine.clock
+        began_s = clock.now_s()
+        for at_s, text in (*((line.at_s, line.text) for line in start.lines), (start.ready_s, "")):
+            await clock.sleep_real((began_s + at_s - clock.now_s()) / clock.scale)
+            if text:
+                self._log(engine.recipe, stamps.stamped(text, clock.wall_s()))
+
+    def _log(self, recipe: Recipe, line: str) -> None:
+        """A line of an engine's log; where there are several, it says whose."""
+        self._lines.add(f"[{recipe.name}] {line}" if len(self._recipes) > 1 else line)
+
+    def _ready(self, engine: _Engine) -> dict[str, object]:
+        spec = engine.recipe.spec
+        told: dict[str, object] = {
+            "ready": True,
+            "name": engine.recipe.name,
+            "engine": spec.profile.engine.value,
+            "model": spec.served_name,
+            "url": engine.url,
+        }
+        if self._endpoint is not None:
+            alone = len(self._engines) == 1
+            path = "" if alone else f"/engines/{engine.recipe.name}"
+            told["admin"] = self._endpoint.url + path
+        return told
+
+    def _exit(self, engine: _Engine | None, code: int) -> None:
+        """An engine's process is to end at once; the last one takes ours along."""
+        assert engine is not None
+        self._lines.add(f"engine {engine.recipe.name} exits with code {code}")
+        engine.gone = True
+        self._exit_code = self._exit_code or code
+        task = asyncio.get_running_loop().create_task(engine.server.kill())
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+        if all(each.gone for each in self._engines):
+            task.add_done_callback(lambda _: self._stop.set())
+
+    async def _end(self, engine: _Engine) -> None:
+        if engine.gone:
+            return
+        await engine.server.drain(engine.recipe.settings.drain_seconds)
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket with an address; connections are refused until it listens. Raises SetUpError."""
+    sock: socket.socket | None = None
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family)
+        # A port chosen by hand may still be in TIME_WAIT from the run before.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError as error:
+        if sock is not None:
+            sock.close()
+        reason = error.strerror or str(error)
+        raise errors.SetUpError(
+            f"cannot listen on {host}:{port}: {reason}; choose another with --port or --host"
+        ) from error
+    sock.setblocking(False)
+    return sock
+
+
+def _is_loopback(host: str) -> bool:
+    with contextlib.suppress(OSError):
+        return socket.gethostbyname(host).startswith("127.")
+    return host in ("::1", "localhost")
