@@ -54,6 +54,7 @@ class EngineSpec:
     seed: int
     profile: types.Profile = vllm.PROFILE  # of the engine it stands in for
     options: tuple[tuple[str, str], ...] = ()  # of this engine alone, by its own names
+    image: str = ""
 
 
 def build(
@@ -101,6 +102,7 @@ def from_launch(
         seed=seed,
         profile=profiles.of(parsed.engine),
         options=parsed.options,
+        image=parsed.image,
     )
 
 

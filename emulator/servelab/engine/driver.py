@@ -1,7 +1,9 @@
 """Drives a core in real time: wakes it when its next step ends and hands its outputs on."""
 
 import asyncio
-from collections.abc import Sequence
+import logging
+import math
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from modelserve.errors import ModelServeError
@@ -9,13 +11,28 @@ from modelserve.ports import Clock
 from servelab.engine.core.sequences import CoreRequest, Finish, FirstToken, Output
 from servelab.engine.core.stepping import EngineCore
 
+LOGGER = logging.getLogger(__name__)
+# uvloop's timers count in whole milliseconds, and may be early by less than one.
+TIMER_REAL_S = 0.001
+# Less than this is no delay.
+LEAST_REAL_S = 1e-6
+# So late a turn does not wait for the loop, which may have many requests to read before.
+OVERDUE_REAL_S = 0.001
+
 
 class Reply(Protocol):
     """The answer that sequences belong to."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether tokens are sent as they come, and not all at the end."""
+        ...
+
     def flush(self) -> None:
         """Send what came since the last flush."""
-        ...
+
+    def fail(self, error: Exception) -> None:
+        """It cannot be completed, for a fault of our own."""
 
 
 class Sink(Protocol):
@@ -37,21 +54,40 @@ class Observer(Protocol):
     def observe(self, outputs: Sequence[Output]) -> None: ...
 
 
+class Timers(Protocol):
+    """What a driver needs of an event loop."""
+
+    def call_soon(self, callback: Callable[[], object]) -> asyncio.Handle: ...
+
+    def call_later(self, delay: float, callback: Callable[[], object]) -> asyncio.Handle: ...
+
+
 class Driver:
-    """One engine's clockwork. Tokens due within ``coalesce_real_s`` go out together."""
+    """One engine's clockwork, with one timer. Tokens due within ``coalesce_real_s`` go together.
+
+    ``on_sent`` gets outputs once they are handed on: with uvloop the bytes are in the kernel by
+    then.
+    """
 
     def __init__(
-        self, core: EngineCore, clock: Clock, observer: Observer, coalesce_real_s: float = 0.002
+        self,
+        core: EngineCore,
+        clock: Clock,
+        observer: Observer,
+        coalesce_real_s: float = 0.002,
+        timers: Timers | None = None,
     ) -> None:
+        self.on_sent: Callable[[Sequence[Output]], None] | None = None
         self._core = core
         self._clock = clock
         self._observer = observer
         self._coalesce_real_s = coalesce_real_s
+        self._timers = timers or asyncio.get_running_loop()
         self._sinks: dict[str, Sink] = {}
         self._handle: asyncio.Handle | None = None
-        self._soon = False
-        self._not_before_real_s = 0.0
-        self._loop = asyncio.get_running_loop()
+        self._due_real_s = 0.0  # when the next turn is
+        self._not_before_real_s = 0.0  # the earliest it may be
+        self._rested_real_s = 0.0  # as long after the last turn as it took
 
     @property
     def open_requests(self) -> int:
@@ -60,88 +96,113 @@ class Driver:
 
     def submit(self, requests: Sequence[tuple[CoreRequest, Sink]]) -> None:
         """Queue requests that came together, all or none; raises what the core raises."""
-        now_s = self._clock.now_s()
-        taken: list[str] = []
+        core, now_s = self._core, self._clock.now_s()
+        taken = 0
         try:
             for request, _ in requests:
-                self._core.submit(request, now_s)
-                taken.append(request.id)
+                core.submit(request, now_s)
+                taken += 1
         except ModelServeError:
-            for request_id in taken:
-                self._core.cancel(request_id, now_s)
+            for request, _ in requests[:taken]:
+                core.cancel(request.id, now_s)
             raise
-        self._sinks.update((request.id, sink) for request, sink in requests)
-        self._turn_soon()
+        finally:
+            self._arm()
+        for request, sink in requests:
+            self._sinks[request.id] = sink
+        self._hurry()
 
     def cancel(self, request_id: str) -> None:
         """Drop a request; nothing more goes to its sink."""
         if self._sinks.pop(request_id, None) is not None:
             self._core.cancel(request_id, self._clock.now_s())
-            self._turn_soon()
+            self._arm()
 
     def stop(self) -> None:
-        """Never wake again."""
+        """Drop all requests and do nothing until the next."""
         self._sinks.clear()
         if self._handle is not None:
             self._handle.cancel()
+            self._handle = None
 
     def settle(self) -> None:
         """Bring the core and the observer up to now."""
         self._deliver(self._core.advance(self._clock.now_s()))
+        self._arm()
 
-    def _turn_soon(self) -> None:
-        if self._soon:
-            return
-        if self._handle is not None:
-            self._handle.cancel()
-        self._soon = True
-        self._handle = self._loop.call_soon(self._turn, self._loop.time())
-
-    def _turn(self, due_real_s: float) -> None:
-        started_real_s = self._loop.time()
-        self._soon, self._handle = False, None
-        try:
-            self.settle()
-        finally:
-            self._sleep(started_real_s, due_real_s)
-
-    def _sleep(self, started_real_s: float, due_real_s: float) -> None:
-        """Have the next turn when the core wants it, or a little later."""
+    def _arm(self) -> None:
+        """See that there is a turn when the core wants one, but not before it may be."""
         wake_s = self._core.next_wake()
         if wake_s is None:
             return
-        ended_real_s = self._loop.time()
-        # An engine that falls behind turns less often and sends more at once, so that it catches
-        # up.
-        late_real_s = started_real_s - due_real_s
-        pause_real_s = max(
-            self._coalesce_real_s, 2 * (ended_real_s - started_real_s), min(late_real_s, 0.1)
-        )
-        wake_real_s = ended_real_s + (wake_s - self._clock.now_s()) / self._clock.scale
-        at_real_s = max(wake_real_s, started_real_s + pause_real_s)
-        self._handle = self._loop.call_at(at_real_s, self._turn, at_real_s)
+        clock = self._clock
+        now_real_s = clock.real_s()
+        wake_real_s = now_real_s + (wake_s - clock.now_s()) / clock.scale
+        due_real_s = max(wake_real_s, self._not_before_real_s)
+        if self._handle is not None:
+            if due_real_s > self._due_real_s - TIMER_REAL_S:
+                return
+            self._handle.cancel()
+        self._due_real_s = due_real_s
+        ticks = math.ceil((due_real_s - now_real_s - LEAST_REAL_S) / TIMER_REAL_S)
+        if ticks <= 0:
+            self._handle = self._timers.call_soon(self._turn)
+        else:
+            self._handle = self._timers.call_later(ticks * TIMER_REAL_S, self._turn)
+
+    def _hurry(self) -> None:
+        """Have the turn now that the loop is late with. Half of the time is left for requests."""
+        now_real_s = self._clock.real_s()
+        overdue = now_real_s > self._due_real_s + OVERDUE_REAL_S
+        if overdue and now_real_s > self._rested_real_s and self._handle is not None:
+            self._handle.cancel()
+            self._turn()
+
+    def _turn(self) -> None:
+        self._handle = None
+        started_real_s = self._clock.real_s()
+        try:
+            if started_real_s >= self._due_real_s - LEAST_REAL_S:
+                # An engine that falls behind brings more steps at once, which costs less.
+                self._not_before_real_s = started_real_s + self._coalesce_real_s
+                self._deliver(self._core.advance(self._clock.now_s()))
+                ended_real_s = self._clock.real_s()
+                self._rested_real_s = ended_real_s + (ended_real_s - started_real_s)
+        finally:
+            self._arm()
 
     def _deliver(self, outputs: Sequence[Output]) -> None:
         if not outputs:
             return
         self._observer.observe(outputs)
-        touched: dict[int, Reply] = {}
+        touched: dict[Reply, None] = {}
         sinks = self._sinks
         for output in outputs:
             for first in output.firsts:
-                sink = sinks.get(first.id)
-                if sink is not None:
+                if (sink := sinks.get(first.id)) is not None:
                     sink.first(first)
             count = len(output.times_s)
             for request_id in output.ids:
-                sink = sinks.get(request_id)
-                if sink is not None:
+                if (sink := sinks.get(request_id)) is not None:
                     sink.tokens(count)
-                    touched[id(sink.reply)] = sink.reply
+                    if (reply := sink.reply).streams:
+                        touched[reply] = None
             for finish in output.finished:
-                sink = sinks.pop(finish.id, None)
-                if sink is not None:
+                if (sink := sinks.pop(finish.id, None)) is not None:
                     sink.finish(finish)
-                    touched[id(sink.reply)] = sink.reply
-        for reply in touched.values():
-            reply.flush()
+                    touched[sink.reply] = None
+        for reply in touched:
+            try:
+                reply.flush()
+            except Exception as error:
+                # One answer's fault must not take the others along.
+                LOGGER.exception("an answer could not be sent")
+                self._fail(reply, error)
+        if self.on_sent is not None:
+            self.on_sent(outputs)
+
+    def _fail(self, reply: Reply, error: Exception) -> None:
+        for request_id in [each for each, sink in self._sinks.items() if sink.reply is reply]:
+            del self._sinks[request_id]
+            self._core.cancel(request_id, self._clock.now_s())
+        reply.fail(error)

@@ -65,6 +65,9 @@ class Exchange(Protocol):
     def end(self) -> None:
         """The streamed answer is complete."""
 
+    def fail(self, error: Exception) -> None:
+        """Our own fault: refuse as where a handler raised, or cut what has begun."""
+
     def on_gone(self, callback: Callable[[], None]) -> None:
         """Call back if the client goes before the answer is complete."""
 

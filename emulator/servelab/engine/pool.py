@@ -151,12 +151,16 @@ class WorkerPool:
             raise
         return dial
 
+    async def open(self, uid: str) -> None:
+        """Listen, and answer as an engine that still loads: /health with 503.
+
+        For engines whose profile says that they do; others refuse connections until ``serve``.
+        """
+        await self._reserved(uid).call("open", uid)
+
     async def serve(self, uid: str) -> None:
-        """Listen: from now on /health answers 200."""
-        process = self._of(uid)
-        if process is None:
-            raise InputError(f"no engine is reserved for pod {uid}")
-        await process.call("serve", uid)
+        """Listen, if it does not yet: from now on /health answers 200."""
+        await self._reserved(uid).call("serve", uid)
 
     async def drain(self, uid: str, grace_real_s: float) -> None:
         """As SIGTERM: no new connections; returns when all is answered or the grace is over."""
@@ -173,6 +177,12 @@ class WorkerPool:
         with contextlib.suppress(WorkerError):
             await process.call(operation, uid, **arguments)
         process.engines.discard(uid)
+
+    def _reserved(self, uid: str) -> _Process:
+        process = self._of(uid)
+        if process is None:
+            raise InputError(f"no engine is reserved for pod {uid}")
+        return process
 
     def _of(self, uid: str) -> _Process | None:
         return next((each for each in self._processes if uid in each.engines), None)

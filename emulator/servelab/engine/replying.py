@@ -54,6 +54,8 @@ class Choice:
 
     def finish(self, finish: Finish) -> None:
         """It has ended."""
+        if self.finished is None:
+            self.reply.over += 1
         self.finished = finish
 
     @property
@@ -90,9 +92,12 @@ class Choice:
 class Reply(ABC):
     """A request's answer. It is opened once the core has taken the request."""
 
+    streams = True  # tokens are sent as they come
+
     def __init__(self, call: Call) -> None:
         self.call = call
         self.choices: list[Choice] = []
+        self.over = 0  # choices that have ended
         self.ids: Sequence[str] = ()  # of its sequences in the core, once it is open
         self._exchange: Exchange | None = None
 
@@ -120,7 +125,7 @@ class Reply(ABC):
     @property
     def finished(self) -> bool:
         """Whether all choices have ended."""
-        return all(choice.finished is not None for choice in self.choices)
+        return self.over == len(self.choices)
 
     @property
     def prompt_tokens(self) -> int:
@@ -140,6 +145,8 @@ class Reply(ABC):
 
 class WholeReply(Reply):
     """An answer sent when all its choices have ended."""
+
+    streams = False
 
     @abstractmethod
     def response(self) -> Response:

@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from modelserve.ports import Clock
 from servelab.engine import stamps
@@ -19,7 +19,7 @@ from servelab.engine.httpd.server import HttpServer
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import registry
-from servelab.engine.surfaces.surface import State, Surface
+from servelab.engine.surfaces.surface import ManyPorts, State
 from servelab.engine.text import lengths
 from servelab.engine.text.transcript import Transcript
 
@@ -61,12 +61,13 @@ class EngineServer:
         self.driver = Driver(self._core, clock, self.exporter)
         self._log = outside.log
         self._control = control
-        surface: Surface = outside.surface(self)
+        self._surface = surface = outside.surface(self)
         if control is not None:
             surface = control.surface(surface, spec.profile)
             control.attach(self)
         quiet = on_log is None or self.served.has("disable-uvicorn-access-log")
         self._http = HttpServer(surface, None if quiet else self._answered)
+        self._others: list[HttpServer] = []
         self._load_timer: asyncio.TimerHandle | None = None
         self._totals = self.exporter.totals
 
@@ -106,6 +107,18 @@ class EngineServer:
         self.state = State.READY
         self._load_timer = asyncio.get_running_loop().call_later(LOAD_LOG_REAL_S, self._log_load)
 
+    @property
+    def other_ports(self) -> Sequence[int]:
+        """Ports that the real engine has beside its main one."""
+        return list(self._surface.other_ports()) if isinstance(self._surface, ManyPorts) else []
+
+    async def start_other(self, port: int, sock: socket.socket) -> None:
+        """Answer there what the real engine answers on this port."""
+        assert isinstance(self._surface, ManyPorts)
+        http = HttpServer(self._surface, routes=self._surface.other_ports()[port])
+        await http.start(sock)
+        self._others.append(http)
+
     async def drain(self, grace_real_s: float) -> bool:
         """Take no new connections, let what runs finish, stop; False if the grace ran out."""
         self.state = State.DRAINING
@@ -126,7 +139,8 @@ class EngineServer:
         self.driver.stop()
         if self._load_timer is not None:
             self._load_timer.cancel()
-        await self._http.abort()
+        for http in (self._http, *self._others):
+            await http.abort()
 
     def generate(self, exchange: Exchange, reply: Reply) -> None:
         """Put the reply's call into the core, all its sequences or none."""

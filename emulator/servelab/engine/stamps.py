@@ -7,7 +7,7 @@ _MARK = re.compile(r"\{at:([^}]*)\}")
 
 
 def mark(form: str) -> str:
-    """A place in a line for the time, in the words of strftime."""
+    """A place in a line for the time, in the words of strftime, and ``%L`` for milliseconds."""
     return f"{{at:{form}}}"
 
 
@@ -16,4 +16,5 @@ def stamped(line: str, at_unix_s: float) -> str:
     if "{at:" not in line:
         return line
     at = datetime.datetime.fromtimestamp(at_unix_s, datetime.UTC)
-    return _MARK.sub(lambda match: at.strftime(match[1]), line)
+    milliseconds = f"{at.microsecond // 1000:03d}"
+    return _MARK.sub(lambda match: at.strftime(match[1].replace("%L", milliseconds)), line)

@@ -8,7 +8,6 @@ is with its parent.
 import argparse
 import asyncio
 import ctypes
-import gc
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine import assembly
 from servelab.engine.assembly import EngineSpec
+from servelab.engine.httpd import loops
 from servelab.engine.server import EngineServer
 
 LOGGER = logging.getLogger(__name__)
@@ -31,12 +31,15 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Hosted:
-    """One engine: its socket is bound from the beginning, the server comes with ``serve``."""
+    """One engine: its socket is bound from the beginning, the server comes with ``open`` or, for
+    engines that refuse connections while they load, with ``serve``.
+    """
 
     def __init__(self, spec: EngineSpec, sock: socket.socket) -> None:
         self.spec = spec
         self.sock = sock
         self.server: EngineServer | None = None
+        self.serves = False
 
 
 class Worker:
@@ -53,6 +56,7 @@ class Worker:
         """Carry out one command and answer it."""
         operations: Mapping[str, Callable[[Mapping[str, Any]], Awaitable[object]]] = {
             "reserve": self._reserve,
+            "open": self._open,
             "serve": self._serve,
             "drain": self._drain,
             "kill": self._kill,
@@ -92,16 +96,30 @@ class Worker:
         host, port = sock.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
+    async def _open(self, command: Mapping[str, Any]) -> None:
+        """Listen before the engine is ready."""
+        engine = self._reserved(command["uid"])
+        if engine.server is None:
+            engine.server = self._server(command["uid"], engine)
+            await engine.server.listen(engine.sock)
+
     async def _serve(self, command: Mapping[str, Any]) -> None:
-        uid = command["uid"]
+        engine = self._reserved(command["uid"])
+        if engine.serves:
+            return
+        engine.serves = True
+        if engine.server is None:
+            engine.server = self._server(command["uid"], engine)
+        await engine.server.start(engine.sock)
+
+    def _reserved(self, uid: str) -> Hosted:
         engine = self._engines.get(uid)
         if engine is None:
             raise InputError(f"no engine is reserved for pod {uid}")
-        if engine.server is None:
-            engine.server = EngineServer(
-                engine.spec, self._clock, lambda line: self._log(uid, line)
-            )
-            await engine.server.start(engine.sock)
+        return engine
+
+    def _server(self, uid: str, engine: Hosted) -> EngineServer:
+        return EngineServer(engine.spec, self._clock, lambda line: self._log(uid, line))
 
     async def _drain(self, command: Mapping[str, Any]) -> bool:
         engine = self._engines.get(command["uid"])
@@ -150,7 +168,6 @@ async def run(time_scale: float, host: str) -> None:
     worker = Worker(time_scale, host, send)
     tasks: set[asyncio.Task[None]] = set()
     send({"ready": os.getpid()})
-    gc.freeze()
     while line := await reader.readline():
         task = asyncio.create_task(worker.handle(json.loads(line)))
         tasks.add(task)
@@ -174,7 +191,7 @@ def main() -> None:
     die_with_parent()
     # The parent decides when to end: a Ctrl-C in the terminal reaches the whole process group.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    asyncio.run(run(arguments.time_scale, arguments.host))
+    loops.run(run(arguments.time_scale, arguments.host))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,11 @@ def parse_queue(text: bytes, metrics: types.MetricNames) -> tuple[float, float, 
 
     Counts are summed over label sets (one per data-parallel rank), KV use is their mean, and 0
     where the engine has none. NaN, infinite, negative and absurd figures make the whole unusable.
+    Where an engine exports series from their first use on, those that are missing are 0.
     """
     waiting, running = _values(text, metrics.waiting), _values(text, metrics.running)
+    if metrics.from_first_use and (not text.strip() or b"# TYPE " in text):
+        waiting, running = waiting or [0.0], running or [0.0]
     if not waiting or not running:
         return None
     counts = sum(waiting), sum(running)
@@ -31,15 +34,22 @@ def parse_queue(text: bytes, metrics: types.MetricNames) -> tuple[float, float, 
 
 
 def _values(text: bytes, series: types.Series) -> list[float]:
-    """Every sample of a series; NaN for one that is no number."""
+    """Every sample of a series, by its earlier name if there is none; NaN where it is no number."""
+    found = _named(text, series.name, series.labels)
+    if found or series.before is None:
+        return found
+    return _named(text, series.before, series.labels)
+
+
+def _named(text: bytes, name: str, labels: tuple[tuple[str, str], ...]) -> list[float]:
     wanted = [
-        re.compile(rb"(?:^|,)\s*" + re.escape(f'{name}="{value}"'.encode()))
-        for name, value in series.labels
+        re.compile(rb"(?:^|,)\s*" + re.escape(f'{label}="{value}"'.encode()))
+        for label, value in labels
     ]
     return [
         _number(value)
-        for labels, value in _samples(text, series.name.encode())
-        if all(pattern.search(labels) for pattern in wanted)
+        for told, value in _samples(text, name.encode())
+        if all(pattern.search(told) for pattern in wanted)
     ]
 
 

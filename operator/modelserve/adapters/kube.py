@@ -264,6 +264,11 @@ class KubeCluster:
         except ValueError as error:
             raise errors.Unavailable(f"{what}: the answer is no JSON", status) from error
 
+    async def text(self, path: str, query: Mapping[str, str]) -> tuple[int, str]:
+        """GET what is no JSON, such as a pod's log: status, whatever it is, and body."""
+        status, _, content = await self._exchange("GET", path, None, query, "application/json")
+        return status, content.decode("utf-8", "replace")
+
     async def _exchange(
         self,
         method: str,

@@ -75,14 +75,14 @@ class Scraper:
     async def _scrape(self, uid: str, url: str, metrics: types.MetricNames) -> None:
         async with self._limit:
             text = await self._read(url)
-        queue = gauges.parse_queue(text, metrics)
+        queue = None if text is None else gauges.parse_queue(text, metrics)
         if queue is None or uid not in self._targets:
             return
         waiting, running, kv_usage = queue
         self._samples[uid] = ports.EngineSample(self._clock.real_s(), waiting, running, kv_usage)
 
-    async def _read(self, url: str) -> bytes:
-        """The answer's body; empty if there is none worth reading."""
+    async def _read(self, url: str) -> bytes | None:
+        """The answer's body; None if there is none worth reading."""
         if self._session is None:
             raise RuntimeError("enter the scraper before it runs")
         with contextlib.suppress(aiohttp.ClientError, TimeoutError, OSError, ValueError):
@@ -90,14 +90,14 @@ class Scraper:
             async with self._session.get(url, allow_redirects=False) as response:
                 if response.status == 200:
                     return await _read_up_to(response.content, BODY_LIMIT_BYTES)
-        return b""
+        return None
 
 
-async def _read_up_to(content: aiohttp.StreamReader, limit_bytes: int) -> bytes:
+async def _read_up_to(content: aiohttp.StreamReader, limit_bytes: int) -> bytes | None:
     parts, n_bytes = [], 0
     async for part in content.iter_any():
         parts.append(part)
         n_bytes += len(part)
         if n_bytes > limit_bytes:
-            return b""
+            return None
     return b"".join(parts)

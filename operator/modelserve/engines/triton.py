@@ -94,9 +94,10 @@ def _served_model(flags: commandline.Flags, env: Mapping[str, str]) -> str | Non
     Servers of other models are none of ours.
     """
     folder = (flags.text("model-repository", "model-store") or "").rstrip("/").rpartition("/")[2]
-    for name in (*(env.get(key, "") for key in MODEL_VARIABLES), folder):
+    named = (*(env.get(key, "") for key in MODEL_VARIABLES), folder)
+    for name in filter(None, named):
         try:
-            return models.find(name).name if name else None
+            return models.find(name).name
         except errors.UnknownName:
             continue
     return None

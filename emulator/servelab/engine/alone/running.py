@@ -155,7 +155,17 @@ class Process:
             await engine.server.start(engine.sock)
         except OSError as error:  # Another process began to listen there meanwhile.
             raise errors.SetUpError(f"cannot listen for {engine.url}: {error.strerror}") from error
+        await self._open_others(engine)
         self._on_ready(self._ready(engine))
+
+    async def _open_others(self, engine: _Engine) -> None:
+        """Listen where the real engine does besides; what is there is on the main port too."""
+        for port in engine.server.other_ports:
+            try:
+                sock = bound(engine.recipe.settings.host, port)
+                await engine.server.start_other(port, sock)
+            except (OSError, errors.SetUpError) as error:
+                self._log(engine.recipe, f"WARNING: {error}")
 
     async def _load(self, engine: _Engine, start: Start) -> None:
         """Say the lines of the start in time."""

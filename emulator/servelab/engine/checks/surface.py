@@ -1,4 +1,4 @@
-"""Puts recorded requests of a real vLLM server to a mock engine, and compares the answers.
+"""Puts recorded requests of a real engine to a mock engine, and compares the answers.
 
 A recording is a JSON list; a row has name, method, path, body or raw, headers, and the answer:
 status, response_headers and response (json, events or text), with all that varies or is wording

@@ -6,7 +6,6 @@ from typing import Protocol
 
 from servelab.engine.exchange import Request, Response
 from servelab.engine.httpd.heads import WITHOUT_BODY, Heads
-from servelab.engine.httpd.parsing import Incoming
 
 # Larger bodies are dropped once a handler has seen them: a stream may last for hours.
 KEPT_BODY_BYTES = 16 * 1024
@@ -35,18 +34,25 @@ class Line(Protocol):
     def cut(self) -> None:
         """Close at once."""
 
+    def refuse(self, answer: "Answer", error: Exception) -> None:
+        """Have the site refuse what failed before it began."""
+
     def later(self, callback: Callable[[], None]) -> None:
         """Call back in the loop's next turn."""
 
 
 class Answer:
-    """One request's Exchange. Without a line it is over, or the client has gone."""
+    """One request's Exchange. Without a line it is over, or the client has gone.
+
+    ``chunkable``: the client knows chunked answers.
+    """
 
     __slots__ = (
+        "_chunkable",
         "_chunked",
         "_closes",
         "_gone",
-        "_incoming",
+        "_keeps_alive",
         "_line",
         "_on_gone",
         "_silent",
@@ -54,10 +60,11 @@ class Answer:
         "request",
     )
 
-    def __init__(self, line: Line, incoming: Incoming) -> None:
-        self.request = incoming.request
+    def __init__(self, line: Line, request: Request, keeps_alive: bool, chunkable: bool) -> None:
+        self.request = request
         self.begun = False
-        self._incoming = incoming
+        self._keeps_alive = keeps_alive
+        self._chunkable = chunkable
         self._line: Line | None = line
         self._chunked = False
         self._closes = False
@@ -75,7 +82,7 @@ class Answer:
         line = self._line
         if line is None or self.begun:
             return
-        closes = line.retiring or not self._incoming.keeps_alive
+        closes = line.retiring or not self._keeps_alive
         body = response.body
         if response.status in WITHOUT_BODY:
             data = line.heads.bare(response, closes=closes)
@@ -95,8 +102,8 @@ class Answer:
         line = self._line
         if line is None or self.begun:
             return
-        chunkable = self._incoming.chunkable
-        closes = line.retiring or not self._incoming.keeps_alive or not chunkable
+        chunkable = self._chunkable
+        closes = line.retiring or not self._keeps_alive or not chunkable
         self._silent = self.request.method == "HEAD" or response.status in WITHOUT_BODY
         self._chunked = chunkable and not self._silent
         head = line.heads.stream(response, closes=closes, chunked=self._chunked)
@@ -135,16 +142,20 @@ class Answer:
             self._gone = line
             line.later(self._tell)
 
-    def abandon(self) -> None:
-        """Cut the connection: what was begun cannot be completed."""
-        if self._line is not None:
-            self._line.cut()
+    def fail(self, error: Exception) -> None:
+        """Refuse, or cut the connection: what has begun cannot be completed."""
+        line = self._line
+        if line is None:
+            return
+        if self.begun:
+            line.cut()
+        else:
+            line.refuse(self, error)
 
     def forget_body(self) -> None:
         """Drop a large body."""
         if len(self.request.body) > KEPT_BODY_BYTES:
             self.request = dataclasses.replace(self.request, body=b"")
-            self._incoming = dataclasses.replace(self._incoming, request=self.request)
 
     def _framed(self, data: bytes) -> bytes:
         if not data or self._silent:

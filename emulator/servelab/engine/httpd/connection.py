@@ -10,7 +10,7 @@ from servelab.engine.exchange import Request, Response
 from servelab.engine.httpd.answer import Answer
 from servelab.engine.httpd.heads import CONTINUE, Heads
 from servelab.engine.httpd.limits import BodyBudget, Limits
-from servelab.engine.httpd.parsing import BadRequest, Incoming, RequestParser
+from servelab.engine.httpd.parsing import BadRequest, RequestParser
 
 OnAccess = Callable[[str, str, str, int], None]
 
@@ -44,6 +44,9 @@ class Home(Protocol):
     def handle(self, answer: Answer) -> None:
         """Route a request; never raises."""
 
+    def refuse(self, answer: Answer, error: Exception) -> None:
+        """Answer where a handler failed; never raises."""
+
     def done(self) -> None:
         """A request that was handed over is answered or cut."""
 
@@ -64,7 +67,7 @@ class Connection(asyncio.Protocol):
         self.heads = home.heads
         self.retiring = False
         self._client = "-"
-        self._queue: deque[Incoming] = deque()
+        self._queue: deque[tuple[Request, bool, bool]] = deque()
         self._current: Answer | None = None
         self._refusal: Response | None = None  # sent once all before it is answered
         self._hold = Hold.NONE
@@ -76,7 +79,7 @@ class Connection(asyncio.Protocol):
         self._write_paused = False
         self._closing = False
         self._discarded_bytes = 0
-        self._buffered_bytes = 0
+        self._unread_bytes = 0
         self._served = False
         self._since_s = home.tick_s
         self._transport: asyncio.Transport
@@ -126,7 +129,7 @@ class Connection(asyncio.Protocol):
 
     # What the parser calls.
 
-    def head_came(self, length_bytes: int | None, *, expects: bool) -> None:
+    def head_came(self, length_bytes: int | None, expects: bool) -> None:
         limits = self._home.limits
         self._since_s = self._home.tick_s
         self._progress_bytes = 0
@@ -142,7 +145,6 @@ class Connection(asyncio.Protocol):
 
     def body_came(self, total_bytes: int) -> None:
         limits = self._home.limits
-        self._continue_due = False
         if total_bytes - self._progress_bytes >= PROGRESS_BYTES:
             self._progress_bytes = total_bytes
             self._since_s = self._home.tick_s
@@ -151,12 +153,12 @@ class Connection(asyncio.Protocol):
         elif total_bytes > limits.free_body_bytes and not self._reserved_bytes + self._waits_bytes:
             self._reserve(limits.body_bytes)
 
-    def request_came(self, incoming: Incoming) -> None:
+    def request_came(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         self._continue_due = False
         if self._idle:
-            self._start(incoming)
+            self._start(request, keeps_alive, chunkable)
         elif not self._closing:
-            self._queue.append(incoming)
+            self._queue.append((request, keeps_alive, chunkable))
             self._pause(Hold.PIPELINE)
 
     # What an answer calls.
@@ -183,6 +185,9 @@ class Connection(asyncio.Protocol):
             # Not from within: whoever answered has other answers to give in this turn.
             self._home.loop.call_soon(self._pump)
 
+    def refuse(self, answer: Answer, error: Exception) -> None:
+        self._home.refuse(answer, error)
+
     def later(self, callback: Callable[[], None]) -> None:
         self._home.loop.call_soon(callback)
 
@@ -205,28 +210,35 @@ class Connection(asyncio.Protocol):
         self._since_s = self._home.tick_s
         self._resume(Hold.ROOM)
 
-    def sweep(self, now_s: float) -> None:
-        """Close what has been idle, or without progress, for too long."""
-        limits, waited_s = self._home.limits, now_s - self._since_s
-        buffered_bytes = self._transport.get_write_buffer_size()
+    def sweep(self, now_s: float) -> int:
+        """Close what has been idle, or without progress, for too long; what is unread, in bytes."""
+        waited_s = now_s - self._since_s
+        unread_bytes = self._transport.get_write_buffer_size()
         if self._current is not None:
-            return
-        if buffered_bytes and buffered_bytes != self._buffered_bytes:
-            self._buffered_bytes, self._since_s = buffered_bytes, now_s
-        elif buffered_bytes:
-            if waited_s > limits.flush_s:
+            return unread_bytes
+        if unread_bytes and unread_bytes != self._unread_bytes:
+            self._unread_bytes, self._since_s = unread_bytes, now_s
+        elif waited_s > self._patience_s(unread_bytes):
+            if unread_bytes or self._closing or self._parser.in_body or self._parser.in_head:
                 self.cut()
-        elif self._closing:
-            if waited_s > limits.discard_s:
-                self.cut()
-        elif self._parser.in_body:
-            if waited_s > limits.body_s:
-                self.cut()
-        elif self._parser.in_head or not self._served:
-            if waited_s > limits.head_s:
-                self.cut()
-        elif waited_s > limits.keep_alive_s:
-            self._finish()
+            else:
+                self._finish()
+        return unread_bytes
+
+    def _patience_s(self, unread_bytes: int) -> float:
+        """How long it may stand still as it is."""
+        limits = self._home.limits
+        if unread_bytes:
+            return limits.flush_s
+        if self._closing:
+            return limits.discard_s
+        if self._waits_bytes:
+            return 2 * limits.body_s  # those that have the room must end by then, or come on
+        if self._parser.in_body:
+            return limits.body_s
+        if self._parser.in_head or not self._served:
+            return limits.head_s
+        return limits.keep_alive_s
 
     # Inside.
 
@@ -240,8 +252,8 @@ class Connection(asyncio.Protocol):
             and not self._closing
         )
 
-    def _start(self, incoming: Incoming) -> None:
-        answer = self._current = Answer(self, incoming)
+    def _start(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
+        answer = self._current = Answer(self, request, keeps_alive, chunkable)
         self._home.handle(answer)
         self._release()
         if answer.open:
@@ -253,7 +265,7 @@ class Connection(asyncio.Protocol):
             return
         self._pumping = True
         while self._queue and self._current is None and not (self._write_paused or self._closing):
-            self._start(self._queue.popleft())
+            self._start(*self._queue.popleft())
         self._pumping = False
         if not self._idle:
             return

@@ -11,8 +11,9 @@ MIB = 1024 * 1024
 class Limits:
     """Bounds in bytes and real seconds. Those with no source are choices: uvicorn has none there.
 
-    A client whose stream has ``unread_bytes`` waiting in this process is cut off. While a body
-    comes, some bytes must come in every ``body_s``.
+    A client whose stream has ``unread_bytes`` waiting in this process is cut off; where all
+    together have ``all_unread_bytes``, those with the most are. While a body comes, some bytes must
+    come in every ``body_s``.
     """
 
     head_bytes: int = 256 * 1024
@@ -21,6 +22,7 @@ class Limits:
     bodies_bytes: int = 128 * MIB  # reserved by all bodies that are coming in
     free_body_bytes: int = 64 * 1024  # smaller bodies need no reservation
     unread_bytes: int = 4 * MIB
+    all_unread_bytes: int = 256 * MIB
     discarded_bytes: int = 256 * MIB  # of a refused request, so that the client reads its answer
     discard_s: float = 10.0
     keep_alive_s: float = 5.0  # uvicorn's timeout_keep_alive

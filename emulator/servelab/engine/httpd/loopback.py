@@ -4,10 +4,37 @@ For tests: how bytes are cut, what is not read and when a side closes is exactly
 """
 
 import asyncio
+import re
 from collections import deque
+from collections.abc import Mapping, Sequence
 
+from servelab.engine.exchange import Handler, Request, Response, Route
 from servelab.engine.httpd.connection import Connection
 from servelab.engine.httpd.server import HttpServer
+
+
+class Pages:
+    """A site of GET and POST handlers by path; what fails is answered with the error's name."""
+
+    server = "uvicorn"
+
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+        self._handlers = handlers
+
+    def routes(self) -> Sequence[Route]:
+        return [Route(m, path, h) for path, h in self._handlers.items() for m in ("GET", "POST")]
+
+    def not_found(self, request: Request) -> Response:
+        return Response(404, b"no such path")
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        return Response(405, b"", headers=(("Allow", allowed[0]),))
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        return Response(500, type(error).__name__.encode())
+
+    def unready(self, request: Request) -> Response:
+        return Response(503, b"loading")
 
 
 class _Transport(asyncio.Transport):
@@ -108,6 +135,11 @@ class Client:
         """Take what is in the server's buffer."""
         self.reads = True
         self._transport.drained()
+
+    @property
+    def statuses(self) -> list[int]:
+        """Of the answers so far."""
+        return [int(code) for code in re.findall(rb"HTTP/1\.1 (\d{3}) ", self.received)]
 
     def soon(self) -> None:
         """The server reads again."""

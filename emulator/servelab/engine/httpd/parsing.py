@@ -3,7 +3,6 @@
 import logging
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 import httptools
@@ -28,26 +27,17 @@ class BadRequest(InputError):
     """The bytes are no HTTP request, or one beyond the bounds of a head."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A request that came whole. ``chunkable``: the client knows chunked answers."""
-
-    request: Request
-    keeps_alive: bool
-    chunkable: bool
-
-
 class Sink(Protocol):
     """What is done with what comes; none of this may raise."""
 
-    def head_came(self, length_bytes: int | None, *, expects: bool) -> None:
+    def head_came(self, length_bytes: int | None, expects: bool) -> None:
         """A head is complete; length None: unknown. ``expects``: the client waits for a 100."""
 
     def body_came(self, total_bytes: int) -> None:
-        """So much of the body is here."""
+        """So much of a body that is not small is here."""
 
-    def request_came(self, incoming: Incoming) -> None:
-        """A request is complete."""
+    def request_came(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
+        """A request is complete. ``chunkable``: the client knows chunked answers."""
 
 
 class RequestParser:
@@ -147,7 +137,7 @@ class RequestParser:
 
     def _head_came(self, length_bytes: int | None) -> None:
         expects = self._headers.get("expect", "").lower() == "100-continue"
-        self._sink.head_came(length_bytes, expects=expects)
+        self._sink.head_came(length_bytes, expects)
 
     def on_body(self, data: bytes) -> None:
         self._stuck_bytes = 0
@@ -155,7 +145,8 @@ class RequestParser:
             return
         self._body.append(data)
         self._body_bytes += len(data)
-        self._sink.body_came(self._body_bytes)
+        if self._body_bytes > self._limits.free_body_bytes:
+            self._sink.body_came(self._body_bytes)
 
     def on_message_complete(self) -> None:
         self._stuck_bytes = 0
@@ -169,7 +160,7 @@ class RequestParser:
         request = Request(
             self._method, target, path, self._headers, body, self._client, _NO_PARAMETERS
         )
-        self._sink.request_came(Incoming(request, self._keeps_alive, self._version != "1.0"))
+        self._sink.request_came(request, self._keeps_alive, self._version != "1.0")
 
 
 def _name(name: bytes) -> str:

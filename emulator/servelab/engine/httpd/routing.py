@@ -39,17 +39,6 @@ class Router:
             return found
         return Match(None, tuple(known)) if known else NOWHERE
 
-    def knows(self, path: str) -> bool:
-        """Whether the path has a route under any method."""
-        return path in self._static or any(each.fullmatch(path) for each, _ in self._patterns)
-
-    def other_slash(self, path: str) -> str | None:
-        """The path with or without a slash at its end, if that one is known: as Starlette."""
-        if path in ("", "/"):
-            return None
-        other = path.rstrip("/") if path.endswith("/") else path + "/"
-        return other if self.knows(other) else None
-
     def _by_method(self, path: str) -> Mapping[str, Match]:
         found: dict[str, Match] = {}
         for pattern, route in self._patterns:

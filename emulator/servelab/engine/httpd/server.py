@@ -36,8 +36,7 @@ class HttpServer:
     """While ``loading`` is set, the site answers as one that is not ready yet.
 
     ``on_access(client, method, target, status)`` is told as each answer begins; ``now_unix_s`` is
-    the time for the header Date, None: the system's. ``redirects``: a path that is known but for a
-    slash at its end is redirected, as Starlette does.
+    the time for the header Date, None: the system's.
     """
 
     def __init__(
@@ -47,8 +46,9 @@ class HttpServer:
         now_unix_s: Callable[[], float] | None = None,
         *,
         limits: Limits | None = None,
-        redirects: bool = False,
+        routes: Sequence[Route] | None = None,
     ) -> None:
+        """``routes``: other ones than the site's."""
         self.limits = limits or Limits()
         self.heads = Heads(site.server)
         self.budget = BodyBudget(self.limits.bodies_bytes)
@@ -58,8 +58,7 @@ class HttpServer:
         self.tick_s = self.loop.time()
         self._site = site
         self._now_unix_s = now_unix_s
-        self._redirects = redirects
-        self._router = Router(site.routes())
+        self._router = Router(site.routes() if routes is None else routes)
         self._connections: set[Connection] = set()
         self._open = 0
         self._listener: asyncio.Server | None = None
@@ -141,7 +140,17 @@ class HttpServer:
         try:
             self._route(answer, request, match)
         except Exception as error:
-            self._failed(answer, error)
+            if answer.begun or not answer.open:
+                LOGGER.exception("%s failed on its way", request.path)
+            answer.fail(error)
+
+    def refuse(self, answer: Answer, error: Exception) -> None:
+        """Answer where a handler raised, or failed later."""
+        try:
+            answer.respond(self._site.refused(answer.request, error))
+        except Exception:
+            LOGGER.exception("%s could not be refused", answer.request.path)
+            answer.respond(FAULT)
 
     def _route(self, answer: Answer, request: Request, match: Match) -> None:
         route = match.route
@@ -161,30 +170,22 @@ class HttpServer:
     def _fallback(self, request: Request, match: Match) -> Response:
         if match.allowed:
             return self._site.wrong_method(request, match.allowed)
-        other = self._router.other_slash(request.path) if self._redirects else None
-        return _redirect(request, other) if other is not None else self._site.not_found(request)
-
-    def _failed(self, answer: Answer, error: Exception) -> None:
-        """A handler raised."""
-        if answer.begun or not answer.open:
-            LOGGER.error("%s failed on its way", answer.request.path, exc_info=error)
-            answer.abandon()
-            return
-        try:
-            answer.respond(self._site.refused(answer.request, error))
-        except Exception:
-            LOGGER.exception("%s could not be refused", answer.request.path)
-            answer.respond(FAULT)
+        return self._site.not_found(request)
 
     def _tick(self) -> None:
-        self.tick_s = now_s = self.loop.time()
         self.heads.set_date(self._now_unix_s() if self._now_unix_s is not None else None)
         self._sweeping = self.loop.call_later(SWEEP_S, self._tick)
-        for connection in list(self._connections):
-            connection.sweep(now_s)
+        self.sweep(self.loop.time())
 
-
-def _redirect(request: Request, path: str) -> Response:
-    host, query = request.headers.get("host", ""), request.target.partition("?")[2]
-    location = (f"http://{host}" if host else "") + path + (f"?{query}" if query else "")
-    return Response(307, b"", None, (("location", location),))
+    def sweep(self, now_s: float) -> None:
+        """Close what stands still, and cut the slowest readers if they hold too much together."""
+        self.tick_s = now_s
+        unread = [(each.sweep(now_s), each) for each in list(self._connections)]
+        over_bytes = sum(n_bytes for n_bytes, _ in unread) - self.limits.all_unread_bytes
+        if over_bytes <= 0:
+            return
+        for n_bytes, connection in sorted(unread, key=lambda each: each[0], reverse=True):
+            if over_bytes <= 0:
+                return
+            connection.cut()
+            over_bytes -= n_bytes

@@ -1,9 +1,9 @@
 """What a surface is to the server, and what the server is to a surface."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
@@ -124,3 +124,11 @@ class Surface(Protocol):
 
     def unready(self, request: Request) -> Response:
         """The answer while it loads, where it listens then."""
+
+
+@runtime_checkable
+class ManyPorts(Protocol):
+    """A surface that the real engine shows on several ports."""
+
+    def other_ports(self) -> Mapping[int, Sequence[Route]]:
+        """Routes on ports beside the main one."""

@@ -38,3 +38,10 @@ def test_a_server_is_known_by_the_model_its_surroundings_name() -> None:
 def test_a_server_of_other_models_is_no_engine() -> None:
     words = ["tritonserver", "--model-repository=/models/resnet50"]
     assert triton.recognise(commandline.read({"image": "x", "command": words})) is None
+
+
+def test_a_server_is_known_by_the_folder_of_its_models() -> None:
+    words = ["tritonserver", "--model-repository=/models/llama-3.1-8b"]
+    found = launch.parse({"image": "x", "command": words}, {})
+    assert found is not None
+    assert (found.model.name, triton.NATIVE in found.options) == (LLAMA, True)

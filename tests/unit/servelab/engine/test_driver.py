@@ -59,6 +59,8 @@ class Timers:
 class Reply:
     """Keeps when it was flushed with how many tokens."""
 
+    streams = True
+
     def __init__(self, clock: ManualClock, fault: Exception | None = None) -> None:
         self.clock = clock
         self.fault = fault
@@ -142,6 +144,15 @@ async def test_sequences_of_one_answer_are_flushed_together() -> None:
     reply = driven.ask(1, "a", "b", "c")
     await driven.timers.run(1.0)
     assert reply.flushed == [(0.01, 3)]
+
+
+async def test_an_answer_that_is_sent_whole_is_flushed_at_its_end_alone() -> None:
+    driven = Driven()
+    reply = driven.ask(1)
+    reply.streams = False
+    driven.driver.submit([(CoreRequest("a", 8, 3), reply), (CoreRequest("b", 8, 5), reply)])
+    await driven.timers.run(1.0)
+    assert reply.flushed == [(0.03, 6), (0.05, 2)]
 
 
 async def test_a_request_that_comes_amid_a_step_does_not_disturb_the_others() -> None:

@@ -15,7 +15,7 @@ import yarl
 from modelserve.adapters import gauges
 from modelserve.adapters.clock import SystemClock
 from modelserve.api.spec import EngineType
-from modelserve.engines import profiles
+from modelserve.engines import profiles, triton
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.schedule import CoreConfig
@@ -69,13 +69,14 @@ async def running(
     queue_limit: int | None = None,
     engine: EngineType = EngineType.VLLM,
     prefix_caching: bool = False,
+    options: tuple[tuple[str, str], ...] | None = None,
 ) -> AsyncIterator[Running]:
     config = CoreConfig(
         *(slots, 512, 8192, 4096), queue_limit=queue_limit, prefix_caching=prefix_caching
     )
     spec = EngineSpec(
         *("m", "org/model", config, SteadyLaw(step_s), 0.9, 1, profiles.of(engine)),
-        options=METRICS_ON.get(engine, ()),
+        options=METRICS_ON.get(engine, ()) if options is None else options,
     )
     lines: list[str] = []
     server = EngineServer(spec, SystemClock(), lines.append)
@@ -363,3 +364,17 @@ async def test_the_next_turn_of_a_chat_finds_the_one_before_with_its_answer() ->
         # The last token of an answer is never computed.
         known = first["usage"]["total_tokens"] - 1
         assert await engine.metric("vllm:prefix_cache_hits_total") == known // 16 * 16
+
+
+async def test_tritons_metrics_are_on_a_port_of_their_own_too() -> None:
+    native = (triton.NATIVE,)
+    async with running(engine=EngineType.TRITON, options=native) as engine:
+        (port,) = engine.server.other_ports
+        sock = socket.socket()
+        sock.bind(("127.0.0.1", 0))
+        await engine.server.start_other(port, sock)
+        url = f"http://127.0.0.1:{sock.getsockname()[1]}"
+        async with engine.http.get(yarl.URL(f"{url}/metrics")) as response:
+            assert (port, "nv_inference_count" in await response.text()) == (8002, True)
+        async with engine.http.get(yarl.URL(f"{url}/v2")) as response:
+            assert response.status == 404

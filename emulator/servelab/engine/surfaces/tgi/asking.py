@@ -8,7 +8,7 @@ from typing import Any
 from servelab.engine.calls import Call, Prompt
 from servelab.engine.surfaces.tgi import bodies, refusals
 from servelab.engine.surfaces.tgi.limits import Limits
-from servelab.engine.text import template, vocabulary
+from servelab.engine.text import template, vocabulary, writing
 
 # What is asked of the shards at once; a longer answer goes on from there.
 CHUNK_TOKENS = 1024
@@ -54,6 +54,7 @@ def check(
     seed: int,
     chat: bool = False,
     stream: bool = False,
+    write: writing.Write | None = None,
 ) -> Asked:
     """The checked request; ``seed`` where the client gave none. Raises Refusal."""
     best_of = parameters["best_of"]
@@ -80,6 +81,7 @@ def check(
         seed=seed,
         stop=tuple(text for text in parameters["stop"] if text),
         include_stop=True,
+        write=write or _written(parameters["grammar"]),
     )
     return Asked(
         call,
@@ -168,15 +170,35 @@ def _check_grammar(grammar: Mapping[str, Any] | None, limits: Limits) -> None:
         return
     if not limits.grammars:
         raise refusals.invalid("grammar is not supported")
-    value = grammar["value"]
-    if grammar["type"] == "json_schema":
-        value = value.get("schema") if isinstance(value, dict) else value
+    value = _value(grammar)
     if grammar["type"] == "regex" or isinstance(value, str):
         return
     if not isinstance(value, dict):
         raise refusals.invalid("grammar is not supported")
     if "properties" not in value:
         raise refusals.invalid("grammar is not valid: Grammar must have a 'properties' field")
+
+
+def _value(grammar: Mapping[str, Any]) -> Any:
+    value = grammar["value"]
+    if grammar["type"] == "json_schema" and isinstance(value, dict):
+        return value.get("schema")
+    return value
+
+
+def _written(grammar: Mapping[str, Any] | None) -> writing.Write | None:
+    """How the answer is written; None: in words, as where the grammar cannot be read."""
+    if grammar is None:
+        return None
+    value = _value(grammar)
+    if grammar["type"] == "regex":
+        return writing.by_pattern(value)
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return None
+    return writing.by_schema(value)
 
 
 def templated(

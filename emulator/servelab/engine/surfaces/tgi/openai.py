@@ -5,8 +5,9 @@ from typing import Any
 
 from servelab.engine.exchange import JSON, Response
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
-from servelab.engine.surfaces.tgi import limits, origins, replies, tokens
+from servelab.engine.surfaces.tgi import limits, origins, replies, tokens, tools
 from servelab.engine.surfaces.tgi.asking import Asked
+from servelab.engine.surfaces.tgi.refusals import Refusal
 from servelab.engine.surfaces.tgi.replies import Answered
 
 FINGERPRINT = f"{limits.VERSION}-{limits.DOCKER_LABEL}"
@@ -53,10 +54,13 @@ def _logprobs(made: list[tuple[int, str]], top: int) -> dict[str, Any]:
 
 
 class Chat(WholeReply):
-    """A whole chat answer. ``logprobs``: told where the client asked."""
+    """A whole chat answer. ``logprobs``: told where the client asked; ``calls``: of a function."""
 
-    def __init__(self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool) -> None:
+    def __init__(
+        self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool, calls: bool = False
+    ) -> None:
         super().__init__(asked.call)
+        self._calls = calls
         self._asked = asked
         self._head = head
         self._answered = answered
@@ -67,6 +71,11 @@ class Chat(WholeReply):
         (choice,) = self.choices
         told = replies.made(choice)
         top = self._asked.top_n_tokens
+        self._answered(replies.finishes(self.choices))
+        try:
+            message = self._message(choice)
+        except Refusal as refusal:
+            return origins.crossed(refusal.response())
         document = {
             "object": "chat.completion",
             "id": "",
@@ -76,25 +85,37 @@ class Chat(WholeReply):
             "choices": [
                 {
                     "index": 0,
-                    "message": {"role": "assistant", "content": choice.text},
+                    "message": message,
                     "logprobs": _logprobs(told, top) if self._wants_logprobs else None,
                     "finish_reason": chat_reason(choice),
                 }
             ],
             "usage": usage(choice.prompt.tokens, len(told)),
         }
-        self._answered(replies.finishes(self.choices))
         headers = replies.timing_headers(self.choices, self._asked.characters)
         return origins.crossed(Response(200, tokens.compact(document), JSON, headers))
 
+    def _message(self, choice: Choice) -> dict[str, Any]:
+        if self._calls:
+            return {"role": "assistant", "tool_calls": [tools.called(choice.text)]}
+        return {"role": "assistant", "content": choice.text}
+
 
 class ChatStream(StreamedReply):
-    """A chat answer, a chunk for each token."""
+    """A chat answer, a chunk for each token. ``deltas``: it is a call of a function."""
 
     def __init__(
-        self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool, include_usage: bool
+        self,
+        asked: Asked,
+        head: Head,
+        answered: Answered,
+        *,
+        logprobs: bool,
+        include_usage: bool,
+        deltas: tools.Deltas | None = None,
     ) -> None:
         super().__init__(asked.call)
+        self._deltas = deltas
         self._asked = asked
         self._answered = answered
         self._wants_logprobs = logprobs
@@ -111,13 +132,18 @@ class ChatStream(StreamedReply):
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         """One more token."""
+        delta: dict[str, Any] | None = {"role": "assistant", "content": text}
+        if self._deltas is not None:
+            delta = self._deltas.after(text)
+        if delta is None:
+            return
         logprobs = None
         if self._wants_logprobs:
             token_id = choice.answer.token(choice.sent - 1)
             logprobs = _logprobs([(token_id, text)], self._asked.top_n_tokens)
         told = {
             "index": 0,
-            "delta": {"role": "assistant", "content": text},
+            "delta": delta,
             "logprobs": logprobs,
             "finish_reason": chat_reason(choice) if choice.ended else None,
         }

@@ -87,3 +87,8 @@ def failed(message: str) -> Refusal:
     """The fault is the engine's."""
     message = f"Request failed during generation: {message}"
     return Refusal(message, GENERATION, status=424, label=GENERATION)
+
+
+def tool(message: str) -> Refusal:
+    """A call of a function cannot be asked for, or cannot be read."""
+    return Refusal(f"Tool error: {message}", "tool_error")

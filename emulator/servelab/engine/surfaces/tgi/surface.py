@@ -19,9 +19,11 @@ from servelab.engine.surfaces.tgi import (
     refusals,
     replies,
     serde,
+    tools,
 )
 from servelab.engine.surfaces.tgi.asking import Asked, Input
 from servelab.engine.surfaces.tgi.refusals import Refusal, Rejection
+from servelab.engine.text import writing
 
 Ask = Callable[[], Asked]
 Build = Callable[[Asked], Reply]
@@ -153,16 +155,31 @@ class TgiSurface:
         head = openai.Head(model, int(self._host.unix_s()))
         answered, logprobs = self._exporter.count_answered, bool(body["logprobs"])
         parameters, stream = asking.chat_parameters(body), body["stream"]
-        ask = self._ask([given], parameters, stream=stream, chat=True)
+        offered = tools.used(body)
+        calls = tools.calls(body, offered)
+        write = tools.written(offered) if calls else None
+        if not calls:
+            given = asking.templated(body["messages"])
+        ask = self._ask([given], parameters, stream=stream, chat=True, write=write)
+
+        def whole(asked: Asked) -> Reply:
+            return openai.Chat(asked, head, answered, logprobs=logprobs, calls=calls)
+
+        def streamed(asked: Asked) -> Reply:
+            wanted = body["stream_options"]["include_usage"]
+            call_id = tools.next_id(body["messages"]) or self._host.name()
+            deltas = tools.Deltas(call_id) if calls else None
+            return openai.ChatStream(
+                *(asked, head, answered),
+                logprobs=logprobs,
+                include_usage=wanted,
+                deltas=deltas,
+            )
+
         if not stream:
-            self._start(exchange, ask, lambda a: openai.Chat(a, head, answered, logprobs=logprobs))
+            self._start(exchange, ask, whole)
             return
-        wanted = body["stream_options"]["include_usage"]
-
-        def build(asked: Asked) -> Reply:
-            return openai.ChatStream(asked, head, answered, logprobs=logprobs, include_usage=wanted)
-
-        self._start(exchange, ask, build, self._openai_refuse(exchange, len(given.text)))
+        self._start(exchange, ask, streamed, self._openai_refuse(exchange, len(given.text)))
 
     def _completion(self, exchange: Exchange) -> None:
         self._put_completion(exchange, self._read(bodies.COMPLETION, exchange))
@@ -203,17 +220,9 @@ class TgiSurface:
         exchange.respond(plain.chat_tokens(self._templated(body)))
 
     def _templated(self, body: dict[str, Any]) -> Input:
-        tools, choice = body["tools"], body["tool_choice"]
-        if body["response_format"] is not None and tools is not None:
-            message = "Tool error: Grammar and tools are mutually exclusive"
-            raise Refusal(message, "tool_error")
-        name = choice["function"]["name"] if isinstance(choice, dict) else choice
-        if tools is not None and name not in (None, "auto", "none", "required"):
-            known = [tool["function"]["name"] for tool in tools]
-            if name not in known:
-                raise Refusal(f"Tool error: Tool with name {name} not found", "tool_error")
-        used = tools if choice != "none" else None
-        return asking.templated(body["messages"], used or ())
+        if body["response_format"] is not None and body["tools"] is not None:
+            raise refusals.tool("Grammar and tools are mutually exclusive")
+        return asking.templated(body["messages"], tools.prompted(body, tools.used(body)))
 
     def _read(self, kind: serde.Kind, exchange: Exchange) -> dict[str, Any]:
         request = exchange.request
@@ -227,6 +236,7 @@ class TgiSurface:
         *,
         stream: bool = False,
         chat: bool = False,
+        write: writing.Write | None = None,
     ) -> Ask:
         seed = int(self._host.name()[:8], 16)
 
@@ -235,7 +245,11 @@ class TgiSurface:
             if self._host.open_requests + wanted > self._limits.concurrent:
                 raise refusals.overloaded()
             return asking.check(
-                given, parameters, self._limits, seed=seed, chat=chat, stream=stream
+                *(given, parameters, self._limits),
+                seed=seed,
+                chat=chat,
+                stream=stream,
+                write=write,
             )
 
         return ask

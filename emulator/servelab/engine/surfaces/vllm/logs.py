@@ -159,7 +159,7 @@ def _cache_lines(started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
         started.gpu_memory_utilization,
     )
     room_gib = kv.room_bytes(*arguments) / 2**30
-    tokens = kv.capacity_tokens(*arguments)
+    tokens = kv.capacity_of_launch(started, gpu)
     length = started.max_model_tokens
     return [
         f"{_CORE} INFO {_AT} [gpu_worker.py:359] Available KV cache memory: {room_gib:.2f} GiB",

@@ -113,7 +113,9 @@ def _functions(
 
 
 def _offered(request: bodies.ChatRequest | bodies.TokenizeChat) -> list[template.Function]:
-    functions = (tool.function for tool in request.tools or ())
+    if not request.tools:
+        return []
+    functions = (tool.function for tool in request.tools)
     return [template.Function(each.name, each.description, each.parameters) for each in functions]
 
 

@@ -22,12 +22,24 @@ MAX_CACHE_SALT_CHARACTERS = 128
 
 Raw = Mapping[str, Any]
 
+# The fields that the checks of a body read. Most requests have none of them.
+_CHECKED = frozenset(
+    {
+        *("add_generation_prompt", "continue_final_message", "tools", "tool_choice"),
+        *("structured_outputs", "response_format", "stream_options", "cache_salt"),
+        *("logprob_token_ids", "prompt_logprobs", "top_logprobs", "logprobs"),
+    }
+)
+_MESSAGES = (list, str, Mapping)
+
 
 def chat_body(body: Raw) -> None:
     """A chat request as it came. Raises Refusal."""
     messages = body.get("messages", [])
-    if not isinstance(messages, list | str | Mapping):
+    if not isinstance(messages, _MESSAGES):
         raise Refusal("messages must be a list of messages.")
+    if _CHECKED.isdisjoint(body):
+        return
     generation_prompt(body)
     _tools(body)
     _structured(body, None)
@@ -51,6 +63,8 @@ def completion_body(body: Raw) -> None:
         raise Refusal(message, param="prompt")
     if prompt in (None, "") and body.get("prompt_embeds") in (None, []):
         raise no_prompt()
+    if _CHECKED.isdisjoint(body):
+        return
     _stream_options(body)
     if body.get("logprob_token_ids") and body.get("logprobs") is None:
         raise Refusal("logprob_token_ids needs logprobs.", param="logprob_token_ids")

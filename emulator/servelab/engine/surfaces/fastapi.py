@@ -1,0 +1,99 @@
+"""What servers built on FastAPI have in common: how a body is read and refused, bare details."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from modelserve.errors import ModelServeError
+from servelab.engine.exchange import Request, Response
+
+SERVER = "uvicorn"
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+
+class HttpError(ModelServeError):
+    """An HTTPException: a status, and a detail in words."""
+
+    def __init__(self, detail: str, status: int) -> None:
+        self.status = status
+        super().__init__(detail)
+
+    def response(self) -> Response:
+        """The whole answer."""
+        return document({"detail": str(self)}, self.status)
+
+
+class Unprocessable(ModelServeError):
+    """The body does not meet the schema: a list of where, after pydantic's errors."""
+
+    def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
+        self._errors = errors
+        super().__init__("the body does not meet the schema")
+
+    def response(self) -> Response:
+        """The whole answer."""
+        detail = [{name: _plain(name, each[name]) for name in each} for each in self._errors]
+        return document({"detail": detail}, 422)
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name == "loc":
+        return ["body", *value]
+    if name == "ctx":
+        return {key: {} if isinstance(each, Exception) else each for key, each in value.items()}
+    return value
+
+
+def compact(content: object) -> bytes:
+    """JSON without blanks."""
+    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, default=str).encode(
+        errors="replace"
+    )
+
+
+def document(content: object, status: int = 200) -> Response:
+    """An answer in JSON."""
+    return Response(status, compact(content))
+
+
+def not_found() -> Response:
+    """The answer to a path that has no route."""
+    return document({"detail": HTTPStatus.NOT_FOUND.phrase}, 404)
+
+
+def wrong_method(allowed: Sequence[str]) -> Response:
+    """The answer to a path under another method; it names that of the path's first route."""
+    body = compact({"detail": HTTPStatus.METHOD_NOT_ALLOWED.phrase})
+    return Response(405, body, headers=(("Allow", allowed[0]),))
+
+
+def loaded(request: Request) -> Any:
+    """A body as JSON. Raises Unprocessable or HttpError."""
+    if not request.body:
+        missing: dict[str, Any] = {
+            "type": "missing",
+            "loc": [],
+            "msg": "Field required",
+            "input": None,
+        }
+        raise Unprocessable([missing])
+    try:
+        return json.loads(request.body)
+    except json.JSONDecodeError as error:
+        broken = {"type": "json_invalid", "loc": [error.pos], "msg": "JSON decode error"}
+        raise Unprocessable([broken | {"input": {}, "ctx": {"error": error.msg}}]) from None
+    except (ValueError, RecursionError):
+        raise HttpError("There was an error parsing the body", 400) from None
+
+
+def validated(kind: type[BodyT], content: Any) -> BodyT:
+    """JSON as its model. Raises Unprocessable."""
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        told: Sequence[Any] = error.errors(include_url=False)
+        raise Unprocessable(told) from None

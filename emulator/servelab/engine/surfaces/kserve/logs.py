@@ -1,0 +1,80 @@
+"""The lines of KServe's model server around those of the vLLM inside it."""
+
+from http import HTTPStatus
+
+from modelserve.catalog import gpus
+from modelserve.decide import coldstart
+from modelserve.engines import launch
+from servelab.engine import stamps
+from servelab.engine.surfaces.surface import StartLine
+from servelab.engine.surfaces.vllm import logs as vllm_logs
+
+_AT = stamps.mark("%Y-%m-%d %H:%M:%S.%L")
+PORT = 8080
+
+
+def _kserve(file: str, function: str, line: int, message: str) -> str:
+    """After KSERVE_LOGGER_FORMAT of kserve/logging.py."""
+    return f"{_AT} 1 kserve INFO [{file}:{function}():{line}] {message}"
+
+
+def start_lines(
+    started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+) -> tuple[StartLine, ...]:
+    """vLLM's without those of its web server, then KServe's."""
+    inner = vllm_logs.start_lines(started, planned, gpu)
+    web = set(vllm_logs.ready_lines())
+    lines = [line for line in inner if line.text not in web]
+    last = lines[-1]
+    texts = (
+        _kserve("model_server.py", "register_model", 426, f"Registering model: {name(started)}"),
+        _kserve("server.py", "_register_endpoints", 118, "OpenAI endpoints registered"),
+        _kserve("server.py", "_register_endpoints", 128, "Time series endpoints not registered"),
+        _kserve("server.py", "start", 191, "Starting uvicorn with 1 workers"),
+        *(f"{_AT} 1 uvicorn.error INFO:     {text}" for text in _uvicorn()),
+    )
+    return (*lines, *(StartLine(last.phase, 1.0, text) for text in texts))
+
+
+def name(started: launch.Launch) -> str:
+    """The model's name on its paths."""
+    return started.served_name
+
+
+def access(client: str, method: str, target: str, status: int) -> str:
+    """A request that was answered."""
+    asked = f"{method} {target} HTTP/1.1"
+    phrase = HTTPStatus(status).phrase
+    return f'{_AT} uvicorn.access INFO:     {client} 1 - "{asked}" {status} {phrase}'
+
+
+def load(
+    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
+) -> str:
+    """vLLM's own."""
+    return vllm_logs.load(prompt_per_s, generation_per_s, running, waiting, kv_usage)
+
+
+def stop_lines() -> tuple[str, ...]:
+    """What a stopping server says."""
+    return (
+        _kserve("model_server.py", "shutdown", 382, "Stopping the model server"),
+        *(
+            f"{_AT} 1 uvicorn.error INFO:     {text}"
+            for text in (
+                "Shutting down",
+                "Waiting for application shutdown.",
+                "Application shutdown complete.",
+                "Finished server process [1]",
+            )
+        ),
+    )
+
+
+def _uvicorn() -> tuple[str, ...]:
+    return (
+        "Started server process [1]",
+        "Waiting for application startup.",
+        "Application startup complete.",
+        f"Uvicorn running on http://0.0.0.0:{PORT} (Press CTRL+C to quit)",
+    )

@@ -1,0 +1,166 @@
+"""KServe's model server 0.20: Open Inference Protocol, and vLLM's routes under ``/openai``."""
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
+from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
+from servelab.engine.surfaces.kserve import refusals
+from servelab.engine.surfaces.kserve.refusals import Refused
+from servelab.engine.surfaces.surface import Host, State
+from servelab.engine.surfaces.vllm import bodies
+from servelab.engine.surfaces.vllm.surface import VllmSurface
+
+VERSION = "0.20.0"
+# Its first part can be set in the real server's environment.
+OPENAI = "/openai/v1"
+_LATENCIES = ("preprocess", "postprocess", "predict", "explain")
+_VERBS = {"preprocess": "pre-process", "postprocess": "post-process"}
+
+
+class KserveSurface:
+    """The model server with one model, which vLLM runs."""
+
+    server = fastapi.SERVER
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._vllm = VllmSurface(host)
+        inner = {route.path: route.handler for route in self._vllm.routes()}
+        chat, completion = inner["/v1/chat/completions"], inner["/v1/completions"]
+        model, version = "/v2/models/{model}", "/v2/models/{model}/versions/{version}"
+        self._routes = (
+            Route("GET", "/", self._alive),
+            Route("GET", "/metrics", self._metrics),
+            Route("GET", "/v1/models", self._models),
+            Route("GET", "/v1/models/{model}", self._of_model(self._ready)),
+            Route("POST", "/v1/models/{model}:predict", self._of_model(_no_inference)),
+            Route("POST", "/v1/models/{model}:explain", self._of_model(_no_inference)),
+            Route("GET", "/v2", self._metadata),
+            Route("GET", "/v2/health/live", self._live),
+            Route("GET", "/v2/health/ready", self._server_ready),
+            Route("GET", "/v2/models", self._models),
+            Route("GET", model, self._of_model(_no_inference)),
+            Route("GET", f"{model}/ready", self._of_model(self._ready)),
+            Route("POST", f"{model}/infer", self._of_model(_no_inference)),
+            Route("GET", version, _no_versions),
+            Route("GET", f"{version}/ready", _no_versions),
+            Route("POST", f"{version}/infer", _no_versions),
+            Route(
+                "POST", f"{OPENAI}/completions", self._read(bodies.CompletionRequest, completion)
+            ),
+            Route("POST", f"{OPENAI}/chat/completions", self._read(bodies.ChatRequest, chat)),
+            Route("GET", f"{OPENAI}/models", self._openai_models),
+            Route("GET", OPENAI + "/models/{model}", self._of_model(_nothing)),
+        )
+
+    def routes(self) -> Sequence[Route]:
+        """All paths it knows."""
+        return self._routes
+
+    def not_found(self, request: Request) -> Response:
+        """FastAPI's detail."""
+        return fastapi.not_found()
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        """FastAPI's detail, with the method of the path's first route."""
+        return fastapi.wrong_method(allowed)
+
+    def refused(self, request: Request, error: Exception) -> Response:
+        """The model server's own errors, or vLLM's as it passes them on."""
+        if isinstance(error, Refused | Unprocessable | HttpError):
+            return error.response()
+        return refusals.openai(self._vllm.refused(request, error))
+
+    def unready(self, request: Request) -> Response:
+        """It does not listen while vLLM loads: the one blocks the other."""
+        return Response(503, content_type=None)
+
+    def _alive(self, exchange: Exchange) -> None:
+        exchange.respond(fastapi.document({"status": "alive"}))
+
+    def _metrics(self, exchange: Exchange) -> None:
+        self._host.settle()
+        exporter = self._host.exporter
+        text = exporter.render() + latencies()
+        exchange.respond(Response(body=text.encode(), content_type=exporter.content_type))
+
+    def _models(self, exchange: Exchange) -> None:
+        exchange.respond(fastapi.document({"models": [self._host.served.name]}))
+
+    def _openai_models(self, exchange: Exchange) -> None:
+        model = {
+            "id": self._host.served.name,
+            "object": "model",
+            "created": self._host.created_unix_s,
+            "owned_by": "",
+            "root": None,
+            "parent": None,
+            "max_model_len": None,
+            "permission": [],
+        }
+        exchange.respond(fastapi.document({"object": "list", "data": [model]}))
+
+    def _metadata(self, exchange: Exchange) -> None:
+        extensions = ["model_repository_extension"]
+        exchange.respond(
+            fastapi.document({"name": "kserve", "version": VERSION, "extensions": extensions})
+        )
+
+    def _live(self, exchange: Exchange) -> None:
+        exchange.respond(fastapi.document({"live": True}))
+
+    def _server_ready(self, exchange: Exchange) -> None:
+        exchange.respond(fastapi.document({"ready": True}))
+
+    def _ready(self, exchange: Exchange) -> None:
+        exchange.respond(fastapi.document({"name": self._host.served.name, "ready": True}))
+
+    def _of_model(self, handler: Handler) -> Handler:
+        """The handler, for the model that is served."""
+
+        def handle(exchange: Exchange) -> None:
+            self._check(exchange.request.parameters["model"])
+            handler(exchange)
+
+        return handle
+
+    def _check(self, name: str | None) -> None:
+        if name != self._host.served.name:
+            raise refusals.unknown_model(name)
+        if self._host.state is State.LOADING:
+            raise refusals.not_ready(self._host.served.name)
+
+    def _read(self, kind: type[BaseModel], handler: Handler) -> Handler:
+        """vLLM's handler behind FastAPI's reading of the body, and the look for the model."""
+
+        def handle(exchange: Exchange) -> None:
+            document = fastapi.loaded(exchange.request)
+            fastapi.validated(kind, document)
+            self._check(document.get("model"))
+            handler(exchange)
+
+        return handle
+
+
+def latencies() -> str:
+    """KServe's own histograms; a model that speaks OpenAI's API has no series in them."""
+    return "".join(
+        f"# HELP request_{name}_seconds {_VERBS.get(name, name)} request latency\n"
+        f"# TYPE request_{name}_seconds histogram\n"
+        for name in _LATENCIES
+    )
+
+
+def _no_inference(exchange: Exchange) -> None:
+    raise refusals.no_inference()
+
+
+def _no_versions(exchange: Exchange) -> None:
+    raise refusals.no_versions()
+
+
+def _nothing(exchange: Exchange) -> None:
+    exchange.respond(fastapi.document(None))

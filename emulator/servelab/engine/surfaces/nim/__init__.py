@@ -1,0 +1,1 @@
+"""The outside of NVIDIA NIM for LLMs 1.x."""
