@@ -10,7 +10,7 @@ from typing import Any
 
 from modelserve.api import quantities
 from modelserve.decide import coldstart, fit
-from modelserve.engines import steplaw
+from modelserve.engines import kv, steplaw
 from servelab.explain.question import Question
 
 # Which part of the hardware a part of a step waits for.
@@ -81,9 +81,13 @@ def answer(question: Question) -> Explanation:
         question.tensor_parallel,
         question.quantization,
         question.max_model_tokens,
+        launch.gpu_memory_utilization,
+        launch.engine,
+        launch.kv_dtype_bytes,
     )
     tokens = question.input_tokens + question.output_tokens
-    users = verdict.slots(launch.max_sequences, tokens)
+    held = kv.capacity_of_launch(launch, question.gpu, tokens)
+    users = max(1, min(launch.max_sequences, held // tokens)) if verdict.fits else 0
     plan = coldstart.plan(launch, question.gpu, coldstart.node_rates({}), coldstart.CacheState())
     prefill = law.prefill_parts(question.input_tokens)
     return Explanation(
@@ -92,7 +96,7 @@ def answer(question: Question) -> Explanation:
         users=users,
         speeds=tuple(_speed(question, law, batch) for batch in batches(users)),
         prefill_parts=prefill,
-        prefill_limit=_prefill_limit(prefill),
+        prefill_limit=limit_of(prefill),
         cold_start=coldstart.predict(plan),
         cold_start_plan=plan,
     )
@@ -205,14 +209,6 @@ def _speed(question: Question, law: steplaw.StepLaw, batch: int) -> Speed:
         requests_per_s=batch / service_s,
         limit=limit_of(parts.by_name()),
     )
-
-
-def _prefill_limit(parts: Mapping[str, float]) -> Limit:
-    """Computing a prompt hides reading the weights, or is hidden by it: the longer side counts."""
-    computing = {name: parts[name] for name in ("compute", "attention", "all_reduce")}
-    reading = {name: parts[name] for name in ("weights", "overhead")}
-    longer = max(computing, reading, key=lambda side: sum(side.values()))
-    return limit_of(longer)
 
 
 def _speed_json(speed: Speed) -> dict[str, Any]:

@@ -62,9 +62,7 @@ class Question:
 
     def law(self) -> steplaw.StepLaw:
         """How long its steps take."""
-        return steplaw.StepLaw.of(
-            self.model, self.gpu, self.tensor_parallel, self.quantization, self.engine
-        )
+        return steplaw.StepLaw.of_launch(self.launch(), self.gpu)
 
 
 def max_model_tokens(model: Model, asked: int | None) -> int:

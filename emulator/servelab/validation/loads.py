@@ -68,27 +68,23 @@ def open_loop(core: EngineCore, lengths: Lengths, per_s: float, rng: random.Rand
     return Seen(_finished(core.advance(FOR_EVER_S)))
 
 
-def closed_loop(core: EngineCore, lengths: Lengths, clients: int, ramp_s: float = 0.0) -> Seen:
+def closed_loop(core: EngineCore, lengths: Lengths, clients: int) -> Seen:
     """Each client sends its next request when it has the answer to the one before.
 
-    The clients start evenly over ``ramp_s``, so that equal requests do not all end at once.
+    All start at 0, as a benchmark's clients do.
     """
     if clients == 1:
         return _one_by_one(core, lengths)
     queue = deque(_requests(lengths))
-    starts_s = deque(ramp_s * at / clients for at in range(min(clients, len(queue))))
+    for _ in range(min(clients, len(queue))):
+        core.submit(queue.popleft(), 0.0)
     finishes: list[Finish] = []
-    while True:
-        wake_s = core.next_wake()
-        if starts_s and (wake_s is None or starts_s[0] <= wake_s):
-            core.submit(queue.popleft(), starts_s.popleft())
-            continue
-        if wake_s is None:
-            return Seen(tuple(finishes))
+    while (wake_s := core.next_wake()) is not None:
         for finish in _finished(core.advance(wake_s)):
             finishes.append(finish)
-            if len(queue) > len(starts_s):
+            if queue:
                 core.submit(queue.popleft(), finish.at_s)
+    return Seen(tuple(finishes))
 
 
 def _one_by_one(core: EngineCore, lengths: Lengths) -> Seen:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from modelserve.catalog import constants, gpus, models
-from modelserve.engines import kv, profiles, steplaw
+from modelserve.engines import generations, kv, profiles, steplaw
+from modelserve.engines.generations import Generation
 from modelserve.engines.types import EngineType, Quantization
 from modelserve.errors import InputError, ModelServeError
-from servelab.engine.core.schedule import BLOCK_TOKENS, CoreConfig
+from servelab.engine import assembly
+from servelab.engine.core.config import BLOCK_TOKENS, CoreConfig
 from servelab.engine.core.stepping import EngineCore
 from servelab.validation import conditions, loads
 from servelab.validation.points import Point
@@ -51,6 +53,7 @@ _FP8_KV_WEIGHTS = ("fp8", "nvfp4")
 ALONE_REQUESTS = 16
 # "All at once" without a number: so many times what runs at the same time, which is several waves.
 WAVES = 4
+_FULL_LOAD = ("saturation", "tp_scaling")
 MOST_REQUESTS = 8192
 
 
@@ -92,12 +95,13 @@ def simulate(point: Point) -> dict[str, float]:
     if metric not in point.metrics:
         raise CannotRun(f"has no {metric}")
     try:
-        return _RUNS[point.kind](point, _bench(point))
+        return _RUNS[point.kind](point, bench(point))
     except InputError as error:
         raise CannotRun(str(error)) from error
 
 
-def _bench(point: Point) -> Bench:
+def bench(point: Point) -> Bench:
+    """The engine a point was measured at, under its source's conditions. Raises CannotRun."""
     engine = engine_type(point.engine)
     if engine is None:
         raise CannotRun(f"engine {point.engine or '(none)'!r} is not emulated")
@@ -106,26 +110,68 @@ def _bench(point: Point) -> Bench:
     model, gpu = models.find(point.model), gpus.find(point.gpu)
     quantization = _WEIGHTS[point.weights]
     source = conditions.of(point.source)
-    room = kv.capacity_tokens(model, gpu, point.tensor_parallel, quantization)
+    generation = generations.of(engine, point.engine, asynchronous=source.asynchronous)
+    fp8_kv = source.has_fp8_kv(point.weights, point.kind)
+    fp8_kv = fp8_kv or (engine in _FP8_KV_ENGINES and point.weights in _FP8_KV_WEIGHTS)
+    kv_bytes = 1 if fp8_kv else 2
+    room = kv.capacity_tokens(
+        model,
+        gpu,
+        point.tensor_parallel,
+        quantization,
+        engine=engine,
+        kv_dtype_bytes=kv_bytes,
+    )
     if room < BLOCK_TOKENS:
         raise CannotRun(f"{model.name} does not fit {point.tensor_parallel} × {gpu.title}")
-    defaults = profiles.module(engine).defaults(gpu)
-    fp8_kv = engine in _FP8_KV_ENGINES and point.weights in _FP8_KV_WEIGHTS
-    kv_bytes = 1 if fp8_kv else 2
-    law = steplaw.StepLaw.of(model, gpu, point.tensor_parallel, quantization, engine, kv_bytes)
-    if point.weights == "nvfp4" and gpu.flops_fp4 is not None:
-        # The law has no such format: int4's bytes, at the share of fp4 peak that fp8 reaches.
-        usable = point.tensor_parallel * constants.load().mfu_8_bit * gpu.flops_fp4
-        law = dataclasses.replace(law, compute_flops=usable)
-    config = CoreConfig(
-        max_sequences=max(defaults.max_sequences, _in_flight(point)),
-        max_batched_tokens=defaults.max_batched_tokens,
-        # What was measured did run, whatever the context of the model.
-        max_model_tokens=max(model.max_context_tokens, _longest(point)),
-        kv_blocks=room * 2 // kv_bytes // BLOCK_TOKENS,
-        front_s=law.first_token_constant_s,
+    law = steplaw.StepLaw.of(
+        model,
+        gpu,
+        point.tensor_parallel,
+        quantization,
+        engine,
+        kv_bytes,
+        generation=generation,
+        fp4_units=point.weights == steplaw.FP4_FORMAT,
     )
+    config = _config(point, engine, generation, source, room)
+    # What was measured did run, whatever the context of the model.
+    longest = max(model.max_context_tokens, config.max_model_tokens)
+    front_s = law.first_token_constant_s
+    front_s -= 0.0 if source.http else constants.load().http_front_s
+    config = dataclasses.replace(config, max_model_tokens=longest, front_s=front_s)
     return Bench(config, law, source)
+
+
+def _config(
+    point: Point,
+    engine: EngineType,
+    generation: Generation,
+    source: conditions.Conditions,
+    room_tokens: int,
+) -> CoreConfig:
+    """The limits that the source set, or else the engine's own of that generation."""
+    defaults, rules = profiles.module(engine).defaults(gpus.find(point.gpu)), assembly.RULES[engine]
+    sequences, batched = defaults.max_sequences, defaults.max_batched_tokens
+    divides = rules.divides_prompts is None or source.divides_prompts
+    if generation is Generation.VLLM_V0:
+        chat = source.chat(point.input_tokens or 0)
+        longest = chat.max_model_tokens if chat is not None else source.max_model_tokens
+        sequences, batched, divides = 256, max(2048, longest or _longest(point)), False
+    batched = source.max_batched_tokens.get(engine, batched)
+    sequences = max(sequences, _in_flight(point))
+    if source.tuned_sequences is not None and point.kind in _FULL_LOAD:
+        sequences = min(source.tuned_sequences, room_tokens // max(1, sum(_tokens(point))))
+    return CoreConfig(
+        max_sequences=max(1, sequences),
+        # What was measured did run, so a prompt that is not divided fits a step.
+        max_batched_tokens=batched if divides else max(batched, _longest(point)),
+        max_model_tokens=_longest(point),
+        kv_blocks=room_tokens // rules.block_tokens,
+        block_size=rules.block_tokens,
+        policy=rules.policy,
+        chunked_prefill=divides,
+    )
 
 
 def _in_flight(point: Point) -> int:
@@ -135,8 +181,10 @@ def _in_flight(point: Point) -> int:
 
 def _longest(point: Point) -> int:
     """Tokens of the longest request that its conditions may draw."""
-    prompt, answer = point.input_tokens or 0, point.output_tokens or 0
-    return round(prompt * conditions.CHAT_PROMPT_LIMIT + answer * conditions.CHAT_ANSWER_LIMIT) + 1
+    chat = conditions.of(point.source).chat(point.input_tokens or 0)
+    if chat is not None:
+        return chat.max_model_tokens
+    return (point.input_tokens or 0) + (point.output_tokens or 0) + 1
 
 
 def _number(point: Point, *keys: str) -> int | None:
@@ -171,12 +219,12 @@ def _loaded(point: Point, bench: Bench) -> dict[str, float]:
     if clients is None:
         raise CannotRun("has no load.concurrency")
     lengths = _lengths(point, bench, clients * conditions.REQUESTS_PER_CLIENT)
-    ramp_s = bench.law.service_s(*_tokens(point), clients)
-    return _latencies(loads.closed_loop(bench.core(), lengths, clients, ramp_s))
+    return _latencies(loads.closed_loop(bench.core(), lengths, clients))
 
 
 def _alone(point: Point, bench: Bench) -> dict[str, float]:
-    lengths = _lengths(point, bench, ALONE_REQUESTS if bench.source.chat else 1)
+    chat = bench.source.chat(point.input_tokens or 0)
+    lengths = _lengths(point, bench, ALONE_REQUESTS if chat is not None else 1)
     seen = loads.closed_loop(bench.core(), lengths, 1)
     found = _latencies(seen)
     if "tpot_ms" in found:
@@ -194,7 +242,11 @@ def _batch_latency(point: Point, bench: Bench) -> dict[str, float]:
 
 def _offline(point: Point, bench: Bench) -> dict[str, float]:
     slots = min(bench.config.slots, max(1, bench.kv_tokens // max(1, sum(_tokens(point)))))
-    count = _number(point, "offline_requests", "requests") or min(MOST_REQUESTS, WAVES * slots)
+    count = _number(point, "offline_requests", "requests")
+    if count is None:
+        waves = WAVES if bench.source.tuned_sequences is None else 1
+        known = bench.source.requests.get(_tokens(point))
+        count = min(MOST_REQUESTS, known or waves * slots)
     return _latencies(loads.at_once(bench.core(), _lengths(point, bench, count)))
 
 

@@ -83,20 +83,40 @@ class Model:
         Everything but the input embedding (a look-up); of experts the share that ``batch`` tokens
         touch, ``1 - (1 - k/n)^batch`` with uniform routing.
         """
-        unread = (
-            self.weight_bytes_none - self._idle_expert_bytes(Quantization.NONE, 1)
-        ) - self.read_bytes_batch_1
-        read = self.weight_bytes(quantization) - self._idle_expert_bytes(quantization, batch)
-        return max(0.0, read - max(0.0, unread))
+        whole, idle, share = self.read_terms(quantization)
+        read: float = whole - idle * share ** max(1, batch)
+        return read
 
-    def _idle_expert_bytes(self, quantization: str, batch: int) -> float:
-        """Bytes of experts that no token of a batch is routed to, over all layers."""
+    def read_terms(self, quantization: str) -> tuple[float, float, float]:
+        """What a step of t tokens reads: the first less the second times the third to the t."""
+        unread = (
+            self.weight_bytes_none - self._expert_bytes(Quantization.NONE) * self._idle_share
+        ) - self.read_bytes_batch_1
+        whole = self.weight_bytes(quantization) - max(0.0, unread)
+        return max(0.0, whole), self._expert_bytes(quantization), self._idle_share
+
+    @property
+    def _idle_share(self) -> float:
+        """Share of the experts that one token is not routed to."""
+        return 0.0 if self.experts is None else 1 - self.experts.per_token / self.experts.count
+
+    def _expert_bytes(self, quantization: str) -> float:
+        """Bytes of all experts of all layers."""
         if self.experts is None:
             return 0.0
-        moe_layers = self.layers - self.experts.dense_first_layers
-        parameters = 3 * self.hidden * self.experts.intermediate * self.experts.count * moe_layers
-        idle: float = (1 - self.experts.per_token / self.experts.count) ** max(1, batch)
-        return parameters * LINEAR_BYTES[self.format(quantization)] * idle
+        parameters = self.expert_parameters_per_token() * self.experts.count
+        return parameters / self.experts.per_token * LINEAR_BYTES[self.format(quantization)]
+
+    def expert_layers(self) -> int:
+        """Layers that have experts."""
+        return 0 if self.experts is None else max(0, self.layers - self.experts.dense_first_layers)
+
+    def expert_parameters_per_token(self) -> int:
+        """Parameters of the experts that one token is routed to, over all layers."""
+        if self.experts is None:
+            return 0
+        each = 3 * self.hidden * self.experts.intermediate
+        return each * self.experts.per_token * self.expert_layers()
 
     def compute_parameters(self) -> int:
         """Parameters multiplied per token: the active ones without the input embedding."""

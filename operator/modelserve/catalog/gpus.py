@@ -16,7 +16,11 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One kind of GPU. ``flops_*`` are dense operations per second; rates are one way, per GPU."""
+    """One kind of GPU. ``flops_*`` are dense operations per second; rates are one way, per GPU.
+
+    ``compute_share`` and ``bandwidth_share`` are what kernels reach on its architecture, relative
+    to what they reach on most. Without ``peer_to_peer`` GPUs talk through the host's memory.
+    """
 
     key: str
     product_label: str
@@ -37,6 +41,9 @@ class Gpu:
     link_span: int | None
     pcie_bytes_per_s: float
     gpus_per_node: int
+    compute_share: float = 1.0
+    bandwidth_share: float = 1.0
+    peer_to_peer: bool = True
 
     @property
     def title(self) -> str:
@@ -119,6 +126,7 @@ def _index() -> Mapping[str, Gpu]:
 
 def _from_entry(key: str, entry: Mapping[str, Any]) -> Gpu:
     tflops, link = entry["dense_tflops"], entry["peer_link"]
+    reached = files.load("gpus")["architectures"].get(entry["family"], {})
 
     def peak(*formats: str) -> float | None:
         found = (tflops[name]["value"] * 1e12 for name in formats if name in tflops)
@@ -146,4 +154,7 @@ def _from_entry(key: str, entry: Mapping[str, Any]) -> Gpu:
         link_span=link.get("span"),
         pcie_bytes_per_s=entry["host_pcie_gb_s_one_way"]["value"] * 1e9,
         gpus_per_node=entry["gpus_per_node"]["value"],
+        compute_share=reached.get("compute", 1.0),
+        bandwidth_share=reached.get("bandwidth", 1.0),
+        peer_to_peer=link.get("peer_to_peer", True),
     )

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from modelserve.api import quantities
-from modelserve.api.spec import Quantization
+from modelserve.api.spec import EngineType, Quantization
 from modelserve.catalog import gpus
 from modelserve.catalog.architecture import Model
 from modelserve.engines import kv
@@ -43,6 +44,14 @@ class Fit:
         return max(1, min(max_sequences, self.kv_tokens // max(1, typical_tokens)))
 
 
+class _Memory(NamedTuple):
+    """What an engine makes of a GPU's memory, in the order in which ``kv`` takes it."""
+
+    gpu_memory_utilization: float
+    engine: EngineType
+    kv_dtype_bytes: int
+
+
 def fit(
     model: Model,
     gpu: gpus.Gpu,
@@ -50,12 +59,16 @@ def fit(
     quantization: str = Quantization.NONE,
     max_model_tokens: int = 1,
     gpu_memory_utilization: float = 0.9,
+    engine: EngineType = EngineType.VLLM,
+    kv_dtype_bytes: int = 2,
 ) -> Fit:
     """Whether weights and the KV cache of one sequence of ``max_model_tokens`` fit."""
     weights = model.weight_bytes(quantization)
-    usable = kv.usable_bytes(gpu, gpu_memory_utilization)
-    tokens = kv.capacity_tokens(model, gpu, tensor_parallel, quantization, gpu_memory_utilization)
-    enough = _smallest(model, gpu, quantization, max_model_tokens, gpu_memory_utilization)
+    memory = _Memory(gpu_memory_utilization, engine, kv_dtype_bytes)
+    room = kv.room_bytes(model, gpu, tensor_parallel, quantization, *memory[:2])
+    usable = max(0, room + round(weights / tensor_parallel))
+    tokens = kv.capacity_tokens(model, gpu, tensor_parallel, quantization, *memory)
+    enough = _smallest(model, gpu, quantization, max_model_tokens, memory)
     case = _Case(
         model,
         gpu,
@@ -64,7 +77,7 @@ def fit(
         max_model_tokens,
         usable,
         enough,
-        gpu_memory_utilization,
+        memory,
     )
     if not _supported(model, gpu, quantization):
         reason, message, enough = Reason.QUANTIZATION_UNSUPPORTED, case.unsupported(), None
@@ -92,10 +105,14 @@ def _supported(model: Model, gpu: gpus.Gpu, quantization: str) -> bool:
 
 
 def _smallest(
-    model: Model, gpu: gpus.Gpu, quantization: str, max_model_tokens: int, utilization: float
+    model: Model,
+    gpu: gpus.Gpu,
+    quantization: str,
+    max_model_tokens: int,
+    memory: _Memory,
 ) -> int | None:
     for size in TENSOR_PARALLEL_SIZES:
-        if kv.capacity_tokens(model, gpu, size, quantization, utilization) >= max_model_tokens:
+        if kv.capacity_tokens(model, gpu, size, quantization, *memory) >= max_model_tokens:
             return size
     return None
 
@@ -111,7 +128,7 @@ class _Case:
     max_model_tokens: int
     usable: int
     enough: int | None
-    utilization: float
+    memory: _Memory
 
     def unsupported(self) -> str:
         return (
@@ -170,9 +187,7 @@ class _Case:
         """The first smaller format that fits, as the end of a sentence; empty if none does."""
         formats = list(Quantization)
         for quantization in formats[formats.index(Quantization(self.quantization)) + 1 :]:
-            size = _smallest(
-                self.model, self.gpu, quantization, self.max_model_tokens, self.utilization
-            )
+            size = _smallest(self.model, self.gpu, quantization, self.max_model_tokens, self.memory)
             if size is not None and _supported(self.model, self.gpu, quantization):
                 return f", or quantization {quantization} with tensorParallel {size}"
         return ""

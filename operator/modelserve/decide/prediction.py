@@ -121,10 +121,11 @@ def _assess(
 ) -> Assessment:
     size, quantization = spec.gpu.tensor_parallel, spec.model.quantization
     longest = spec.engine.max_model_length
-    verdict = fit.fit(model, gpu, size, quantization, longest, resolved.gpu_memory_utilization)
+    memory = (resolved.gpu_memory_utilization, resolved.engine, resolved.kv_dtype_bytes)
+    verdict = fit.fit(model, gpu, size, quantization, longest, *memory)
     prompt = max(1, min(TYPICAL_PROMPT_TOKENS, longest * 4 // 5))
     output = max(1, min(TYPICAL_OUTPUT_TOKENS, longest - prompt))
     wanted = spec.gateway.slots_per_replica or spec.engine.batching.max_sequences
     slots = max(1, verdict.slots(wanted, prompt + output))
-    law = steplaw.StepLaw.of(model, gpu, size, quantization, spec.engine.type)
+    law = steplaw.StepLaw.of_launch(resolved, gpu)
     return Assessment(resolved, gpu, verdict, slots, law.service_s(prompt, output, slots))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
+from modelserve.engines import kv
 from modelserve.errors import InputError
 from servelab.explain import answer
 from servelab.explain.question import Question
@@ -37,6 +38,13 @@ def test_the_last_batch_is_what_the_kv_cache_or_the_engine_holds() -> None:
     found = ask("llama-70b", 4)
     assert found.speeds[-1].batch == found.users
     assert found.users == found.fit.kv_tokens // 768
+
+
+def test_windows_leave_room_for_more_users_with_long_requests() -> None:
+    gemma = models.find("gemma-3-27b-it")
+    asked = Question(gemma, H100, max_model_tokens=16_384, input_tokens=9000, output_tokens=216)
+    room = kv.room_bytes(gemma, H100, 1)
+    assert answer.answer(asked).users == room // gemma.kv_bytes(9216)
 
 
 def test_more_users_give_more_tokens_and_wait_longer_for_each() -> None:
