@@ -11,17 +11,24 @@ Say = Callable[[str], None]
 # Name → (module, what it measures); imported only when it runs.
 BENCHES: Mapping[str, tuple[str, str]] = {
     "wake": ("servelab.bench.wake", "from zero, the gateway's overhead, the operator at rest"),
+    "core": ("servelab.bench.core", "the engine core on virtual time"),
+    "engine": ("servelab.bench.engine", "one mock engine's process under load from wrk"),
 }
 ALL = "all"
 
 
-def run(name: str, samples: int | None, say: Say) -> figure.Report:
-    """Run one bench; ``samples`` None: as many as it likes. Raises UnknownName."""
+def run(
+    name: str, samples: int | None, say: Say, options: Mapping[str, float] | None = None
+) -> figure.Report:
+    """Run one bench; ``samples`` None: as many as it likes; ``options`` are this bench's own.
+
+    Raises UnknownName.
+    """
     if name not in BENCHES:
         raise errors.UnknownName("bench", name, tuple(BENCHES))
-    measure: Callable[[int | None, Say], Sequence[figure.Figure]]
+    measure: Callable[..., Sequence[figure.Figure]]
     measure = importlib.import_module(BENCHES[name][0]).run
-    found = measure(samples, say)
+    found = measure(samples, say, **(options or {}))
     return figure.Report(name, machine.describe(), machine.versions(), found)
 
 

@@ -25,8 +25,8 @@ class Line(Protocol):
     def send(self, data: bytes) -> None:
         """Write, if the client is still there."""
 
-    def answering(self, request: Request, status: int) -> None:
-        """An answer begins."""
+    def told(self, request: Request, status: int) -> None:
+        """An answer has begun."""
 
     def answered(self, *, closes: bool) -> None:
         """The answer is complete."""
@@ -93,9 +93,9 @@ class Answer:
             else:
                 data = b"%b%d%b%b" % (before, len(body), after, body)
         self._line = None
-        line.answering(self.request, response.status)
         line.send(data)
         line.answered(closes=closes)
+        line.told(self.request, response.status)
 
     def begin(self, response: Response) -> None:
         """Send the head of a stream. Raises ValueError for a header that cannot be sent."""
@@ -109,8 +109,8 @@ class Answer:
         head = line.heads.stream(response, closes=closes, chunked=self._chunked)
         self._closes = closes
         self.begun = True
-        line.answering(self.request, response.status)
         line.send(head + self._framed(response.body))
+        line.told(self.request, response.status)
 
     def write(self, data: bytes) -> None:
         """Send a part of a stream."""

@@ -155,6 +155,7 @@ class Connection(asyncio.Protocol):
 
     def request_came(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         self._continue_due = False
+        self._stop_waiting()
         if self._idle:
             self._start(request, keeps_alive, chunkable)
         elif not self._closing:
@@ -167,7 +168,7 @@ class Connection(asyncio.Protocol):
         if not self._transport.is_closing():
             self._transport.write(data)
 
-    def answering(self, request: Request, status: int) -> None:
+    def told(self, request: Request, status: int) -> None:
         on_access = self._home.on_access
         if on_access is not None:
             on_access(request.client, request.method, request.target, status)
@@ -181,7 +182,9 @@ class Connection(asyncio.Protocol):
         self._home.done()
         if closes:
             self._finish()
-        elif not self._pumping and (self._queue or self._refusal or self._continue_due):
+        elif not self._pumping and (
+            self._hold or self._queue or self._refusal or self._continue_due
+        ):
             # Not from within: whoever answered has other answers to give in this turn.
             self._home.loop.call_soon(self._pump)
 
@@ -206,7 +209,8 @@ class Connection(asyncio.Protocol):
 
     def room_given(self) -> None:
         """The budget has room for the body that waits."""
-        self._reserved_bytes, self._waits_bytes = self._waits_bytes, 0
+        self._reserved_bytes += self._waits_bytes
+        self._waits_bytes = 0
         self._since_s = self._home.tick_s
         self._resume(Hold.ROOM)
 
@@ -318,7 +322,7 @@ class Connection(asyncio.Protocol):
 
     def _reserve(self, n_bytes: int) -> None:
         if self._home.budget.reserve(self, n_bytes):
-            self._reserved_bytes = n_bytes
+            self._reserved_bytes += n_bytes
         else:
             self._waits_bytes = n_bytes
             self._pause(Hold.ROOM)
@@ -327,6 +331,9 @@ class Connection(asyncio.Protocol):
         if self._reserved_bytes:
             n_bytes, self._reserved_bytes = self._reserved_bytes, 0
             self._home.budget.release(n_bytes)
+        self._stop_waiting()
+
+    def _stop_waiting(self) -> None:
         if self._waits_bytes:
             self._waits_bytes = 0
             self._home.budget.withdraw(self)

@@ -35,8 +35,8 @@ class Site(Protocol):
 class HttpServer:
     """While ``loading`` is set, the site answers as one that is not ready yet.
 
-    ``on_access(client, method, target, status)`` is told as each answer begins; ``now_unix_s`` is
-    the time for the header Date, None: the system's.
+    ``on_access(client, method, target, status)`` is told as each answer has begun;
+    ``now_unix_s`` is the time for the header Date, None: the system's.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """What servers built on FastAPI have in common: how a body is read and refused, bare details."""
 
 import json
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -8,9 +9,13 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from modelserve.errors import ModelServeError
-from servelab.engine.exchange import Request, Response
+from servelab.engine import exchange as exchanges
+from servelab.engine.exchange import Request, Response, Route
+from servelab.engine.surfaces import events
 
 SERVER = "uvicorn"
+# What Starlette leaves as it is in the address it redirects to.
+_KEPT = ":/%#?=@[]!$&'()*+,;"
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
@@ -48,20 +53,19 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def compact(content: object) -> bytes:
-    """JSON without blanks."""
-    return json.dumps(content, separators=(",", ":"), ensure_ascii=False, default=str).encode(
-        errors="replace"
-    )
-
-
 def document(content: object, status: int = 200) -> Response:
     """An answer in JSON."""
-    return Response(status, compact(content))
+    return Response(status, events.compact(content))
 
 
-def not_found() -> Response:
-    """The answer to a path that has no route."""
+def not_found(request: Request, routes: Sequence[Route]) -> Response:
+    """The answer to a path that has no route: the way to it without its last slash, or a detail."""
+    path, mark, query = request.target.partition("?")
+    bare = path.rstrip("/")
+    if bare not in ("", path) and any(exchanges.fits(each.path, bare) for each in routes):
+        url = f"http://{request.headers.get('host', '')}{bare}{mark}{query}"
+        where = urllib.parse.quote(url, safe=_KEPT)
+        return Response(307, content_type=None, headers=(("Location", where),))
     return document({"detail": HTTPStatus.NOT_FOUND.phrase}, 404)
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel
 
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
 from servelab.engine.surfaces.kserve import refusals
 from servelab.engine.surfaces.kserve.refusals import Refused
@@ -62,7 +62,7 @@ class KserveSurface:
 
     def not_found(self, request: Request) -> Response:
         """FastAPI's detail."""
-        return fastapi.not_found()
+        return fastapi.not_found(request, self._routes)
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """FastAPI's detail, with the method of the path's first route."""
@@ -82,10 +82,7 @@ class KserveSurface:
         exchange.respond(fastapi.document({"status": "alive"}))
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        text = exporter.render() + latencies()
-        exchange.respond(Response(body=text.encode(), content_type=exporter.content_type))
+        exchange.respond(scraping.exposition(self._host, latencies()))
 
     def _models(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document({"models": [self._host.served.name]}))

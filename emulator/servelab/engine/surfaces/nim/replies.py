@@ -7,10 +7,8 @@ from typing import Any
 from servelab.engine.calls import Call
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.vllm import scores
-
-DONE = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +92,8 @@ class Stream(StreamedReply):
         if self.call.include_usage:
             counts = _usage(self.prompt_tokens, self.completion_tokens)
             document = self._head.fields(chunk=True) | {"choices": [], "usage": counts}
-            parts.append(_event(document))
-        parts.append(DONE)
+            parts.append(events.event(document))
+        parts.append(events.DONE)
 
     def _event(self, choice: Choice, told: Mapping[str, Any]) -> bytes:
         end = _end(choice)
@@ -105,11 +103,7 @@ class Stream(StreamedReply):
         document["choices"] = [{"index": choice.index, **told, **end}]
         if self.call.include_usage or not self.call.chat:
             document["usage"] = None
-        return _event(document)
-
-
-def _event(document: Mapping[str, Any]) -> bytes:
-    return b"data: " + fastapi.compact(document) + b"\n\n"
+        return events.event(document)
 
 
 def _end(choice: Choice) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
 from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.nim import refusals, replies
 from servelab.engine.surfaces.nim.logs import VERSION
 from servelab.engine.surfaces.surface import Host
@@ -52,7 +52,7 @@ class NimSurface:
 
     def not_found(self, request: Request) -> Response:
         """FastAPI's detail."""
-        return fastapi.not_found()
+        return fastapi.not_found(request, self._routes)
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """FastAPI's detail, with the method of the path's first route."""
@@ -78,10 +78,7 @@ class NimSurface:
         return vllm_refusals.internal()
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        body = exporter.render().encode()
-        exchange.respond(Response(body=body, content_type=exporter.content_type))
+        exchange.respond(scraping.exposition(self._host))
 
     def _models(self, exchange: Exchange) -> None:
         created = self._host.created_unix_s

@@ -4,19 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DONE = b"data: [DONE]\n\n"
+from servelab.engine.surfaces import events
+
 WEIGHT_VERSION = "default"
-
-
-def dumps(document: object) -> bytes:
-    """JSON as the real server writes it: without spaces, text as UTF-8."""
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return text.encode(errors="replace")
-
-
-def event(document: object) -> bytes:
-    """A server-sent event."""
-    return b"data: " + dumps(document) + b"\n\n"
 
 
 def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int | None) -> dict[str, Any]:
@@ -48,7 +38,7 @@ def chat_event(
         "model": model,
         "choices": [choice],
     }
-    return event(document | ({"usage": counts} if counts else {}))
+    return events.event(document | ({"usage": counts} if counts else {}))
 
 
 def chat_choice(
@@ -70,7 +60,7 @@ def chat_choice(
 
 def chat_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a chat, if the client asked for usage."""
-    return event(
+    return events.event(
         {
             "id": name,
             "object": "chat.completion.chunk",
@@ -101,7 +91,7 @@ def text_event(
     counts: Mapping[str, Any] | None,
 ) -> bytes:
     """An event of a text completion."""
-    return event(
+    return events.event(
         {
             "id": name,
             "object": "text_completion",
@@ -116,7 +106,7 @@ def text_event(
 def text_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a text completion; here, nothing empty is told."""
     told = {key: value for key, value in counts.items() if value is not None}
-    return event(
+    return events.event(
         {
             "id": name,
             "object": "text_completion",
@@ -171,7 +161,7 @@ def _whole(
     choices: Sequence[Mapping[str, Any]],
     counts: Mapping[str, Any],
 ) -> bytes:
-    return dumps(
+    return events.compact(
         {
             "id": name,
             "object": kind,

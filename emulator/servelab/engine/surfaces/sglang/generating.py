@@ -86,14 +86,14 @@ class GenerateStream(Stream):
             told["meta_info"]["finish_reason"] = None
         if not self.asked.alone:
             told["index"] = index
-        parts.append(chunks.event(told))
+        parts.append(events.event(told))
 
     def finish(self, parts: list[bytes]) -> None:
         for choice in self.choices:
             if not choice.ended:
                 choice.ended = True
                 self.tell(choice, "", parts)
-        parts.append(chunks.DONE)
+        parts.append(events.DONE)
 
 
 def queue_full(name: str, now_unix_s: float) -> bytes:
@@ -107,7 +107,7 @@ def queue_full(name: str, now_unix_s: float) -> bytes:
         "completion_tokens": 0,
         "response_sent_to_client_ts": now_unix_s,
     }
-    return chunks.event({"text": "", "output_ids": [], "meta_info": meta})
+    return events.event({"text": "", "output_ids": [], "meta_info": meta})
 
 
 def refused(message: str, status: int) -> bytes:
@@ -118,4 +118,4 @@ def refused(message: str, status: int) -> bytes:
         "code": status,
         "retryable": False,
     }
-    return chunks.event({"error": error})
+    return events.event({"error": error})

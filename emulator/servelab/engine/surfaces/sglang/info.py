@@ -1,21 +1,16 @@
 """What an SGLang server tells of itself: health, models, load, configuration."""
 
 import datetime
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.exchange import Exchange, Response, Route
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.sglang import refusals
 from servelab.engine.surfaces.surface import Host, State
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 SECTIONS = frozenset({"core", "memory", "spec", "lora", "disagg", "queues", "all"})
-
-
-def document(value: object, status: int = 200) -> Response:
-    """A JSON answer."""
-    return Response(status, json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
 
 
 class Info:
@@ -52,12 +47,10 @@ class Info:
         exchange.respond(Response(200 if ready else 503, content_type=None))
 
     def _root(self, exchange: Exchange) -> None:
-        exchange.respond(document("SGLang is running"))
+        exchange.respond(fastapi.document("SGLang is running"))
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        exchange.respond(Response(200, exporter.render().encode(), exporter.content_type))
+        exchange.respond(scraping.exposition(self._host))
 
     def _card(self) -> dict[str, Any]:
         name = self._host.served.name
@@ -72,16 +65,16 @@ class Info:
         }
 
     def _models(self, exchange: Exchange) -> None:
-        exchange.respond(document({"object": "list", "data": [self._card()]}))
+        exchange.respond(fastapi.document({"object": "list", "data": [self._card()]}))
 
     def _model(self, exchange: Exchange) -> None:
         name = exchange.request.parameters["name"]
         known = name == self._host.served.name
-        exchange.respond(document(self._card()) if known else refusals.unknown_model(name))
+        exchange.respond(fastapi.document(self._card()) if known else refusals.unknown_model(name))
 
     def _model_info(self, exchange: Exchange) -> None:
         exchange.respond(
-            document(
+            fastapi.document(
                 {
                     "model_path": self._host.spec.model_name,
                     "served_model_name": self._host.served.name,
@@ -105,7 +98,7 @@ class Info:
         config = spec.config
         state = {"last_gen_throughput": 0.0, "effective_max_running_requests_per_dp": None}
         exchange.respond(
-            document(
+            fastapi.document(
                 {
                     "model_path": spec.model_name,
                     "tokenizer_path": spec.model_name,
@@ -140,7 +133,7 @@ class Info:
             return
         load = core | ({"queues": queues} if wanted & {"all", "queues"} else {})
         exchange.respond(
-            document(
+            fastapi.document(
                 {
                     "timestamp": datetime.datetime.fromtimestamp(
                         self._host.unix_s(), datetime.UTC

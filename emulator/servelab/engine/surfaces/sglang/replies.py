@@ -1,6 +1,5 @@
 """Answers as they are made, for OpenAI's routes: whole, and as server-sent events."""
 
-import json
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,12 +7,10 @@ from typing import Any
 
 from servelab.engine.exchange import Exchange, Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces import likely
+from servelab.engine.surfaces import events, likely
 from servelab.engine.surfaces.sglang import chunks, telling
 from servelab.engine.surfaces.sglang.asking import Asked
 
-# Stands for the text in a prebuilt event; no id or name that came by HTTP can hold it.
-_MARK = "\0"
 _ALL = 1 << 30
 
 
@@ -218,9 +215,8 @@ class ChatStream(Stream):
     def add(self, choices: Sequence[Choice]) -> None:
         super().add(choices)
         for choice in choices:
-            whole = self._event(choice, chunks.chat_choice(choice.index, {"content": _MARK}))
-            before, after = whole.split(json.dumps(_MARK)[1:-1].encode())
-            self._events.append((before, after))
+            told = chunks.chat_choice(choice.index, {"content": events.MARK})
+            self._events.append(events.around(self._event(choice, told)))
 
     def _event(
         self, choice: Choice, told: dict[str, Any], counts: dict[str, Any] | None = None
@@ -261,7 +257,7 @@ class ChatStream(Stream):
             return
         if self._plain:
             before, after = self._events[choice.index]
-            parts.append(before + json.dumps(text, ensure_ascii=False)[1:-1].encode() + after)
+            parts.append(before + events.quoted(text) + after)
             return
         top = self.call.logprobs
         made = likely.tokens(choice, first, choice.sent - first, top or 0)
@@ -290,7 +286,7 @@ class ChatStream(Stream):
         if self.call.include_usage:
             model = self.asked.model
             parts.append(chunks.chat_usage(name, self.created, model, self.total()))
-        parts.append(chunks.DONE)
+        parts.append(events.DONE)
 
 
 class TextStream(Stream):
@@ -325,7 +321,7 @@ class TextStream(Stream):
         if self.call.include_usage:
             name, model = self.names.of(len(self.choices) - 1), self.asked.model
             parts.append(chunks.text_usage(name, self.created, model, self.total()))
-        parts.append(chunks.DONE)
+        parts.append(events.DONE)
 
 
 def chat(asked: Asked, server: Telling) -> Reply:

@@ -1,8 +1,8 @@
 """The outside of SGLang's HTTP server, which is FastAPI on uvicorn."""
 
+import dataclasses
 import logging
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
@@ -10,6 +10,7 @@ from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.metrics import sglang as metrics
 from servelab.engine.replying import Reply
+from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.sglang import (
     asking,
     bodies,
@@ -38,7 +39,7 @@ NO_EMBEDDINGS = (
 class SglangSurface:
     """SGLang 0.5."""
 
-    server = "uvicorn"
+    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -74,23 +75,20 @@ class SglangSurface:
 
     def not_found(self, request: Request) -> Response:
         """A detail, or the way to the path without its last slash."""
-        target = request.target.partition("?")[0]
-        bare = target.rstrip("/")
-        if bare not in ("", target) and any(exchanges.fits(r.path, bare) for r in self._routes):
-            where = f"http://{request.headers.get('host', '')}{bare}"
-            return Response(307, content_type=None, headers=(("Location", where),))
-        return self._detail(request, 404)
+        answer = fastapi.not_found(request, self._routes)
+        if answer.status == 404:
+            self._astray(request, 404)
+        return answer
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """A detail; FastAPI's router names the methods of the path's first route only."""
         methods = ", ".join(dict.fromkeys(allowed)) if request.path in NATIVE_PATHS else allowed[0]
-        answer = self._detail(request, 405)
-        return Response(405, answer.body, headers=(("Allow", methods),))
+        self._astray(request, 405)
+        return dataclasses.replace(fastapi.wrong_method(allowed), headers=(("Allow", methods),))
 
-    def _detail(self, request: Request, status: int) -> Response:
+    def _astray(self, request: Request, status: int) -> None:
         if self._exporter is not None:
             self._exporter.http.astray(request.path, request.method, status)
-        return info.document({"detail": HTTPStatus(status).phrase}, status)
 
     def refused(self, request: Request, error: Exception) -> Response:
         """A refusal in the shape of its route."""
@@ -200,10 +198,10 @@ class SglangSurface:
         else:
             lists = [encoding.encode(text) for text in body.prompt or ()]
             answer = {"tokens": lists, "count": [len(each) for each in lists]}
-            exchange.respond(info.document(answer | self._limit()))
+            exchange.respond(fastapi.document(answer | self._limit()))
             return
         answer = {"tokens": tokens, "count": len(tokens)}
-        exchange.respond(info.document(answer | self._limit()))
+        exchange.respond(fastapi.document(answer | self._limit()))
 
     def _limit(self) -> dict[str, int]:
         return {"max_model_len": self._host.served.max_model_tokens}
@@ -218,7 +216,7 @@ class SglangSurface:
             text = encoding.decode([each for each in tokens if isinstance(each, int)])
         else:
             text = [encoding.decode(each) for each in tokens if isinstance(each, list)]
-        exchange.respond(info.document({"text": text}))
+        exchange.respond(fastapi.document({"text": text}))
 
 
 def _kind(request: Request) -> str:
@@ -231,5 +229,5 @@ def _full() -> bytes:
 
 def _stream(exchange: Exchange, told: bytes) -> None:
     exchange.begin(Response(content_type=exchanges.EVENT_STREAM))
-    exchange.write(told + chunks.DONE)
+    exchange.write(told + events.DONE)
     exchange.end()

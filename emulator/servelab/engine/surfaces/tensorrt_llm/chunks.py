@@ -4,26 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DONE = b"data: [DONE]\n\n"
+from servelab.engine.surfaces import events
+
 # Tokens for each step of an answer that nothing speculates on.
 DECODED_PER_STEP = 1.0
-
-
-def dumps(document: object) -> bytes:
-    """JSON without blanks, text as UTF-8."""
-    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-    return text.encode(errors="replace")
 
 
 def failed(message: str) -> bytes:
     """What ends a stream at which the server fails; the end is told twice."""
     error = {"message": message, "type": "server_error", "code": None, "param": None}
-    return b"data: " + json.dumps({"error": error}).encode() + b"\n\n" + DONE + DONE
-
-
-def event(document: object, blank: bytes = b"") -> bytes:
-    """A server-sent event."""
-    return b"data: " + dumps(document) + blank + b"\n\n"
+    return b"data: " + json.dumps({"error": error}).encode() + b"\n\n" + events.DONE * 2
 
 
 def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int) -> dict[str, Any]:
@@ -88,7 +78,7 @@ def chat_whole(
     counts: Mapping[str, Any],
 ) -> bytes:
     """A complete chat answer."""
-    return dumps(
+    return events.compact(
         {
             "id": f"chatcmpl-{name}",
             "object": "chat.completion",
@@ -137,7 +127,7 @@ def text_event(
     counts: Mapping[str, Any] | None,
 ) -> bytes:
     """An event of a text completion."""
-    return event(
+    return events.event(
         {
             "id": name,
             "object": "text_completion",
@@ -178,7 +168,7 @@ def text_whole(
     prompt_token_ids: Sequence[int] | None,
 ) -> bytes:
     """A complete text completion."""
-    return dumps(
+    return events.compact(
         {
             "id": f"cmpl-{name}",
             "object": "text_completion",

@@ -1,19 +1,15 @@
 """Answers as they are made: whole, and as server-sent events."""
 
 import itertools
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces import likely
+from servelab.engine.surfaces import events, likely
 from servelab.engine.surfaces.tensorrt_llm import chunks, telling
 from servelab.engine.surfaces.tensorrt_llm.asking import Asked
-
-# Stands for the text in a prebuilt event; no name that came by HTTP can hold it.
-_MARK = "\0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +125,16 @@ class ChatStream(Stream):
     def add(self, choices: Sequence[Choice]) -> None:
         super().add(choices)
         for choice in choices:
-            delta = {"content": _MARK, "reasoning_content": ""}
+            delta = {"content": events.MARK, "reasoning_content": ""}
             told = chunks.chat_choice(choice.index, delta, decoded=chunks.DECODED_PER_STEP)
-            before, after = self._event(told).split(json.dumps(_MARK)[1:-1].encode())
-            self._events.append((before, after))
+            self._events.append(events.around(self._event(told)))
 
     def _event(
         self, told: dict[str, Any], counts: dict[str, Any] | None = None, blank: bytes = b""
     ) -> bytes:
         event = chunks.chat_event(self._name, self.created, self.asked.model, [told], counts)
-        return chunks.event(chunks.without_nulls(event), blank)
+        document = events.compact(chunks.without_nulls(event))
+        return b"data: " + document + blank + b"\n\n"
 
     def begin(self, parts: list[bytes]) -> None:
         for choice in self.choices:
@@ -175,7 +171,7 @@ class ChatStream(Stream):
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         if self._plain and not choice.ended:
             before, after = self._events[choice.index]
-            parts.append(before + json.dumps(text, ensure_ascii=False)[1:-1].encode() + after)
+            parts.append(before + events.quoted(text) + after)
             return
         top, told = self.call.logprobs, None
         if top is not None and choice.sent:
@@ -193,8 +189,8 @@ class ChatStream(Stream):
         if self.call.include_usage:
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
             event = chunks.chat_event(self._name, self.created, self.asked.model, [], counts)
-            parts.append(chunks.event(event))
-        parts.append(chunks.DONE)
+            parts.append(events.event(event))
+        parts.append(events.DONE)
 
 
 class TextStream(Stream):
@@ -249,7 +245,7 @@ class TextStream(Stream):
             if not choice.ended:
                 choice.ended = True
                 self.tell(choice, "", parts)
-        parts.append(chunks.DONE)
+        parts.append(events.DONE)
 
 
 def chat(asked: Asked, server: Telling) -> Reply:

@@ -11,7 +11,7 @@ from servelab.engine import exchange as exchanges
 from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.metrics import tensorrt_llm as metrics
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.tensorrt_llm import asking, bodies, chunks, refusals, replies
 from servelab.engine.surfaces.tensorrt_llm.asking import Settings
@@ -69,7 +69,7 @@ class TensorrtLlmSurface:
 
     def not_found(self, request: Request) -> Response:
         """A detail."""
-        return fastapi.not_found()
+        return fastapi.not_found(request, self._routes)
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """A detail."""
@@ -160,9 +160,7 @@ class TensorrtLlmSurface:
         exchange.respond(fastapi.document(told))
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        exchange.respond(Response(200, exporter.render().encode(), exporter.content_type))
+        exchange.respond(scraping.exposition(self._host))
 
     def _no_energy(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document({"error": "Energy monitoring is not available"}, 503))

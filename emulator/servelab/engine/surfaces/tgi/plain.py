@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from servelab.engine.exchange import Exchange, Response, Route
+from servelab.engine.surfaces import scraping
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.tgi import bodies, limits, origins, serde, tokens
 from servelab.engine.surfaces.tgi.asking import Input
@@ -57,11 +58,7 @@ class PlainRoutes:
         exchange.respond(origins.crossed(Response(content_type=None)))
 
     def _metrics(self, exchange: Exchange) -> None:
-        self.host.settle()
-        exporter = self.host.exporter
-        exchange.respond(
-            origins.crossed(Response(200, exporter.render().encode(), exporter.content_type))
-        )
+        exchange.respond(origins.crossed(scraping.exposition(self.host)))
 
     def _models(self, exchange: Exchange) -> None:
         model = {"id": self.model_id, "object": "model", "created": 0, "owned_by": self.model_id}

@@ -139,7 +139,7 @@ def _document(wanted: Wanted, model: str, text: str, tokens: int) -> bytes:
     if wanted.log_probs:
         # No model runs here: every token is as good as certain.
         told |= {"cum_log_probs": 0.0, "output_log_probs": [0.0] * tokens}
-    return fastapi.compact(dict(sorted(told.items())))
+    return events.compact(dict(sorted(told.items())))
 
 
 class Generated(WholeReply):

@@ -6,9 +6,7 @@ from typing import Any
 from servelab.engine.calls import Call
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
-from servelab.engine.surfaces import fastapi
-
-DONE = b"data: [DONE]\n\n"
+from servelab.engine.surfaces import events, fastapi
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +85,7 @@ class Stream(StreamedReply):
 
     def finish(self, parts: list[bytes]) -> None:
         """The end."""
-        parts.append(DONE)
+        parts.append(events.DONE)
 
     def _chat(self, delta: dict[str, Any], *, ended: bool) -> bytes:
         reason = "stop" if ended else None
@@ -95,4 +93,4 @@ class Stream(StreamedReply):
         return self._event("chat.completion.chunk", told)
 
     def _event(self, kind: str, told: dict[str, Any]) -> bytes:
-        return b"data: " + fastapi.compact(self._head.fields(kind, [told])) + b"\n\n"
+        return events.event(self._head.fields(kind, [told]))

@@ -11,7 +11,7 @@ from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
 from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.triton import (
@@ -62,7 +62,7 @@ class TritonSurface:
         """FastAPI's detail, or Triton's error."""
         if self._native:
             return TritonError("Not Found", 404).response()
-        return fastapi.not_found()
+        return fastapi.not_found(request, self._routes)
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """FastAPI's detail, or Triton's error, which names no method."""
@@ -119,9 +119,7 @@ class TritonSurface:
         return routes
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        exchange.respond(Response(200, exporter.render().encode(), exporter.content_type))
+        exchange.respond(scraping.exposition(self._host))
 
     def _ready(self, exchange: Exchange) -> None:
         exchange.respond(Response(content_type=None))

@@ -142,6 +142,16 @@ async def test_a_client_that_goes_amid_its_body_makes_room() -> None:
     assert server.budget.room_bytes == SMALL.bodies_bytes
 
 
+async def test_bodies_that_wait_for_their_turn_give_their_room_back() -> None:
+    site, server, client = opened()
+    large = post("/echo", b"x" * 2000)
+    client.send(HELD + large + large + large)
+    site.exchanges[0].respond(Response())
+    await turns()
+    assert client.statuses == [200] * 4
+    assert server.budget.room_bytes == SMALL.bodies_bytes
+
+
 async def test_who_waits_for_room_is_not_closed_with_those_who_stand_still_in_it() -> None:
     _, server, slow = opened()
     waiting = Client(server)

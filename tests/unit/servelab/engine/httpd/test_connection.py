@@ -138,6 +138,15 @@ async def test_requests_are_answered_in_their_order_however_they_come() -> None:
     assert not client.held
 
 
+async def test_after_a_pipeline_is_worked_off_the_connection_is_read_again() -> None:
+    site, _, client = opened()
+    client.send(HELD + HELD, GET)
+    for exchange in range(2):
+        site.exchanges[exchange].respond(Response())
+        await turns()
+    assert (client.statuses, client.held) == ([200, 200, 200], False)
+
+
 async def test_what_came_before_a_bad_request_is_answered_first() -> None:
     site, _, client = opened()
     client.send(HELD + GET + b"\0\r\n\r\n")
@@ -317,8 +326,19 @@ async def test_each_answer_is_told_as_it_begins() -> None:
     assert told == [("192.0.2.1:40000", "GET", "/whole", 200)]
 
 
+async def test_a_listener_that_fails_does_not_hold_the_answer_up() -> None:
+    def fail(client: str, method: str, target: str, status: int) -> None:
+        raise LookupError("no such log")
+
+    server = HttpServer(Site().pages(), fail)
+    client = Client(server)
+    client.send(GET + GET)
+    assert (client.statuses, server.open_exchanges) == ([200, 200], 0)
+
+
 PIECES = [
     GET,
+    HELD,
     HELD.replace(b"/held", b"/nowhere"),
     post("/echo", b"x" * 300, "A: b"),
     b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nt: u\r\n\r\n",
@@ -338,9 +358,12 @@ ANYTHING = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=20)), 
 @given(ANYTHING.map(b"".join), st.lists(st.integers(0, 2000), max_size=12))
 def test_answers_do_not_depend_on_how_the_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
     async def answers(parts: Sequence[bytes]) -> tuple[bytes, bool]:
-        _, server, client = opened()
+        site, server, client = opened()
         client.send(*parts)
         await turns()
+        while site.exchanges:
+            site.exchanges.pop().respond(Response(body=b"held"))
+            await turns()
         assert (server.open_exchanges, server.budget.room_bytes) == (0, SMALL.bodies_bytes)
         return bytes(client.received), client.closing or client.ended
 

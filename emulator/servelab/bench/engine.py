@@ -1,0 +1,208 @@
+"""Bench ``engine``: one mock engine's process under load from ``wrk``, on the same cores.
+
+All steps of the engine are equal and as short as named here, so that its model of time is not the
+limit for answers; everything else is what ``servelab engine`` runs. A chunk is one event with one
+token of one stream.
+"""
+
+import asyncio
+import contextlib
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent import futures
+
+from modelserve import errors
+from servelab.bench import figure, machine, streams, wrk
+from servelab.bench.registry import Say
+
+DURATION_S = 6.0
+SETTLE_S = 3.0
+
+PLAIN_STEP_S = 0.001
+PLAIN_TOKENS = 4
+PLAIN_CONNECTIONS = 128
+
+CHUNK_TOKENS = 64
+CHUNK_CONNECTIONS = 400
+CHUNK_STEP_S = 0.003
+
+TIMED_TOKENS = range(50, 350, 5)
+TIMED_CONNECTIONS = 128
+TIMED_LOAD = 0.5  # of the chunks that it can send
+
+OPEN_STREAMS = 2000
+OPEN_TOKENS = 20
+OPEN_STEP_S = 0.25
+
+SOAK_SAMPLE_S = 5.0
+SOAK_WARM_UP = 0.1  # of the soak
+
+PLAIN_GOAL_PER_S = 10_000
+CHUNKS_GOAL_PER_S = 80_000
+TIMING_GOAL_S = 0.005
+
+
+class Host:
+    """The engine's process."""
+
+    def __init__(self, step_s: float, slots: int) -> None:
+        command = [sys.executable, "-P", "-m", "servelab.bench.enginehost"]
+        command += ["--step-seconds", repr(step_s), "--slots", str(slots)]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.port = int(self._read()["port"])
+
+    @property
+    def rss_bytes(self) -> int:
+        """What it holds in memory."""
+        return machine.usage(self._process.pid).rss_bytes
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds so far."""
+        return machine.usage(self._process.pid).cpu_s
+
+    def lateness(self) -> dict[str, float]:
+        """The 99th percentile of tokens' lateness since the last call, and their number."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._read()
+
+    def close(self) -> None:
+        """End it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+    def _read(self) -> dict[str, float]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise errors.SetUpError("the engine's process ended: see its output")
+        found: dict[str, float] = json.loads(line)
+        return found
+
+
+@contextlib.contextmanager
+def hosted(step_s: float, slots: int) -> Iterator[Host]:
+    """An engine's process, ended in the end."""
+    host = Host(step_s, slots)
+    try:
+        yield host
+    finally:
+        host.close()
+
+
+def run(
+    samples: int | None,
+    say: Say,
+    duration_s: float | None = None,
+    soak_min: float | None = None,
+) -> Sequence[figure.Figure]:
+    """Each load for ``duration_s``; of several ``samples`` the medians.
+
+    ``soak_min``: also watch the memory under load so long. Raises SetUpError without ``wrk``.
+    """
+    wrk.check()
+    rounds = [_once(duration_s or DURATION_S, say) for _ in range(samples or 1)]
+    figures = [_median(each) for each in zip(*rounds, strict=True)]
+    if soak_min is not None:
+        figures += _soak(soak_min * 60, say)
+    return figures
+
+
+def _once(duration_s: float, say: Say) -> Sequence[figure.Figure]:
+    plain, chunks = _plain(duration_s, say), _chunks(duration_s, say)
+    return (*plain, *chunks, _timing(chunks[0].value, duration_s, say), *_open(say))
+
+
+def _median(rounds: Sequence[figure.Figure]) -> figure.Figure:
+    """The one in the middle, or the lower of two."""
+    return sorted(rounds, key=lambda each: each.value)[(len(rounds) - 1) // 2]
+
+
+def _plain(duration_s: float, say: Say) -> Sequence[figure.Figure]:
+    say("short answers")
+    with hosted(PLAIN_STEP_S, PLAIN_CONNECTIONS) as host:
+        began_s = host.cpu_s
+        bodies = wrk.chats(PLAIN_TOKENS, stream=False)
+        found = wrk.load(host.port, bodies, PLAIN_CONNECTIONS, duration_s)
+        used_s = host.cpu_s - began_s
+    return _rates("plain_requests", found.requests, found.duration_s, used_s, PLAIN_GOAL_PER_S)
+
+
+def _chunks(duration_s: float, say: Say) -> Sequence[figure.Figure]:
+    say("streams, as fast as it can")
+    with hosted(CHUNK_STEP_S, CHUNK_CONNECTIONS) as host:
+        began_s = host.cpu_s
+        bodies = wrk.chats(CHUNK_TOKENS, stream=True)
+        found = wrk.load(host.port, bodies, CHUNK_CONNECTIONS, duration_s)
+        used_s = host.cpu_s - began_s
+    chunks = found.requests * CHUNK_TOKENS
+    return _rates("chunks", chunks, found.duration_s, used_s, CHUNKS_GOAL_PER_S)
+
+
+def _rates(
+    what: str, count: int, duration_s: float, used_s: float, goal: float
+) -> Sequence[figure.Figure]:
+    """By time, and by processor time of the engine: where others run beside, the two differ."""
+    return (
+        figure.Figure(f"{what}_per_s", count / duration_s, "1/s", "higher", goal, count),
+        figure.Figure(f"{what}_per_cpu_s", count / used_s, "1/s", "higher", None, count),
+    )
+
+
+def _timing(chunks_per_s: float, duration_s: float, say: Say) -> figure.Figure:
+    say(f"when tokens are sent, at {TIMED_LOAD:.0%} of that")
+    step_s = TIMED_CONNECTIONS / (TIMED_LOAD * chunks_per_s)
+    with hosted(step_s, TIMED_CONNECTIONS) as host:
+        # Of all lengths: else all streams would end, and all new requests come, at the same time.
+        bodies = [body for tokens in TIMED_TOKENS for body in wrk.chats(tokens, stream=True)[:1]]
+        arguments = (host.port, bodies, TIMED_CONNECTIONS, SETTLE_S + duration_s)
+        with futures.ThreadPoolExecutor(1) as pool:
+            loading = pool.submit(wrk.load, *arguments)
+            time.sleep(SETTLE_S)
+            host.lateness()
+            loading.result()
+        found = host.lateness()
+    value, samples = found["late_s"], int(found["tokens"])
+    return figure.Figure("token_timing_error_p99", value, "s", "lower", TIMING_GOAL_S, samples)
+
+
+def _open(say: Say) -> Sequence[figure.Figure]:
+    say(f"{OPEN_STREAMS} open streams")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    with hosted(OPEN_STEP_S, OPEN_STREAMS) as host:
+        found = asyncio.run(streams.hold(host.port, OPEN_STREAMS, OPEN_TOKENS))
+        rss_bytes = host.rss_bytes
+    held = min(found.most_open, found.whole)
+    return (
+        figure.Figure("rss_bytes", rss_bytes, "bytes"),
+        figure.Figure("open_streams", held, "streams", "higher", OPEN_STREAMS, OPEN_STREAMS),
+    )
+
+
+def _soak(duration_s: float, say: Say) -> Sequence[figure.Figure]:
+    """Short answers and streams in turns, and the memory after the warm-up and at the end."""
+    say(f"memory over {duration_s:.0f} s")
+    began_s, requests = time.monotonic(), 0
+    sizes: list[tuple[float, int]] = []
+    with hosted(PLAIN_STEP_S, CHUNK_CONNECTIONS) as host:
+        while (passed_s := time.monotonic() - began_s) < duration_s:
+            stream = bool(requests) and len(sizes) % 2 == 1
+            bodies = wrk.chats(CHUNK_TOKENS if stream else PLAIN_TOKENS, stream=stream)
+            requests += wrk.load(host.port, bodies, PLAIN_CONNECTIONS, SOAK_SAMPLE_S).requests
+            sizes.append((passed_s + SOAK_SAMPLE_S, host.rss_bytes))
+    warm = [size for at_s, size in sizes if at_s >= SOAK_WARM_UP * duration_s]
+    return (
+        figure.Figure("soak_rss_start_bytes", warm[0], "bytes", samples=requests),
+        figure.Figure("soak_rss_end_bytes", warm[-1], "bytes", samples=requests),
+        figure.Figure("soak_rss_growth", warm[-1] / warm[0] - 1, "share", samples=requests),
+    )
