@@ -1,21 +1,45 @@
 """Work that moves bytes over links: how far it is, and when it ends.
 
 Phases of a cold start take their time from ``Transfers``. ``Alone`` gives each transfer its links
-for itself. A model in which transfers share links (and in which an end moves when others start)
-has the same three methods: whoever waits asks ``ends_at_s`` again whenever ``changes`` went up.
+for itself; in ``shared.Shared`` transfers share links, and an end moves when others start: whoever
+waits asks ``ends_at_s`` again whenever ``changes`` went up.
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """A part of a transfer: after ``latency_s``, bytes that pass all links of ``path`` at once.
+
+    ``cap_bytes_per_s`` is what it reaches at most by itself; ``connections`` says how many shares
+    of a full link it takes. Without bytes, it only waits.
+    """
+
+    size_bytes: float = 0.0
+    path: tuple[str, ...] = ()
+    cap_bytes_per_s: float = math.inf
+    latency_s: float = 0.0
+    connections: int = 1
+
+    def scaled(self, factor: float) -> "Stage":
+        """With that many times the bytes on the wire and the latency: it takes as much longer."""
+        return replace(self, size_bytes=self.size_bytes * factor, latency_s=self.latency_s * factor)
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
-    """A transfer: emulated seconds it takes alone on its links, bytes it moves (0: unknown)."""
+    """A transfer: emulated seconds it takes alone on its links, bytes it moves (0: unknown).
+
+    ``stages`` say over which links, one after the other; without any, it takes its duration
+    whatever others do.
+    """
 
     duration_s: float
     size_bytes: float = 0.0
-    links: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ def test_it_ends_after_its_duration(alone: transfers.Alone) -> None:
 
 
 def test_others_do_not_move_its_end(alone: transfers.Alone) -> None:
-    alone.start("b", transfers.Work(10.0, 500.0, ("registry",)), 101.0)
+    alone.start("b", transfers.Work(10.0, 500.0, (transfers.Stage(500.0, ("registry",)),)), 101.0)
     assert alone.ends_at_s("a") == 110.0
     assert alone.changes == 0
 

@@ -1,0 +1,138 @@
+"""Which links the transfers of a cold start pass, and under which names others find them there.
+
+| link | who shares it |
+|---|---|
+| ``registry`` | all pulls, if the registry's own rate is known |
+| ``node/<node>/registry`` | pulls of one node: what it downloads at most |
+| ``node/<node>/net`` | everything that comes over the node's network card |
+| ``node/<node>/unpack`` | unpacking on one node |
+| ``node/<node>/read/<class>`` | weight reads of one node from one kind of storage |
+| ``node/<node>/memory`` | weight reads of one node from its page cache |
+| ``storage/<class>`` | weight reads of all nodes from one backend |
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from modelserve.decide import coldstart
+from servelab.timing import caches, transfers
+
+REGISTRY = "registry"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A work, and bytes per second of the links it passes."""
+
+    work: transfers.Work
+    links: Mapping[str, float]
+
+
+def on_node(node: str, part: str) -> str:
+    """A link of one node."""
+    return f"node/{node}/{part}"
+
+
+def backend(storage_class: str) -> str:
+    """The link of a storage backend that all nodes read from."""
+    return f"storage/{storage_class}"
+
+
+def weights(
+    planned: coldstart.Transfer,
+    node: str,
+    storage_class: str,
+    *,
+    connections: int = 1,
+    factor: float = 1.0,
+) -> Route:
+    """The read of a replica's weights. ``connections``: ranks that read; ``factor``: jitter."""
+    path, cap, links = _links(planned.limits, node, storage_class)
+    stage = transfers.Stage(planned.n_bytes, path, cap, planned.latency_s, connections)
+    return _route((stage.scaled(factor),), planned.n_bytes, links)
+
+
+def pull(
+    planned: coldstart.Pull,
+    node: str,
+    *,
+    registry_bytes_per_s: float | None = None,
+    factor: float = 1.0,
+) -> Route:
+    """An image pull, in three stages that alone take what ``coldstart.Pull`` says.
+
+    The largest layer arrives while nothing unpacks, then download and unpacking go on at the pace
+    of the slower, then the last layer unpacks. ``registry_bytes_per_s`` is the registry's own.
+    """
+    size, down = planned.download.n_bytes, planned.download
+    if planned.present:
+        return Route(transfers.Work(planned.cached_s * factor, size), {})
+    path, cap, links = _links(down.limits, node, "")
+    if registry_bytes_per_s is not None:
+        path, links = (REGISTRY, *path), {REGISTRY: registry_bytes_per_s, **links}
+    unpack = on_node(node, "unpack")
+    links[unpack] = planned.unpack_bytes_per_s
+    last = planned.largest_layer_share * size
+    stages = (
+        transfers.Stage(last, path, cap, down.latency_s),
+        transfers.Stage(size - last, (*path, unpack), cap),
+        transfers.Stage(last, (unpack,)),
+    )
+    return _route(tuple(stage.scaled(factor) for stage in stages), size, links)
+
+
+def then(first: Route, second: Route) -> Route:
+    """One after the other, as a read of what the page cache has and then of the rest."""
+    one, two = first.work, second.work
+    stages = tuple(stage for work in (one, two) for stage in work.stages or _waiting(work))
+    work = transfers.Work(one.duration_s + two.duration_s, one.size_bytes + two.size_bytes, stages)
+    return Route(work, {**first.links, **second.links})
+
+
+def only(planned: coldstart.Pull, layers: Sequence[caches.Layer]) -> coldstart.Pull:
+    """The pull if just these layers are missing; without any, the image is there."""
+    sizes = [layer.compressed_bytes for layer in layers]
+    if not sum(sizes):
+        return replace(planned, present=True)
+    return replace(
+        planned,
+        download=replace(planned.download, n_bytes=sum(sizes)),
+        largest_layer_share=max(sizes) / sum(sizes),
+    )
+
+
+def alone_s(stages: Iterable[transfers.Stage], links: Mapping[str, float]) -> float:
+    """Seconds that these stages take with those links for themselves."""
+    total_s = 0.0
+    for stage in stages:
+        rate = min([stage.cap_bytes_per_s, *(links[link] for link in stage.path)])
+        total_s += stage.latency_s + (stage.size_bytes / rate if stage.size_bytes else 0.0)
+    return total_s
+
+
+def _waiting(work: transfers.Work) -> tuple[transfers.Stage, ...]:
+    return (transfers.Stage(latency_s=work.duration_s),)
+
+
+def _route(
+    stages: tuple[transfers.Stage, ...], size_bytes: float, links: Mapping[str, float]
+) -> Route:
+    return Route(transfers.Work(alone_s(stages, links), size_bytes, stages), links)
+
+
+def _links(
+    limits: Iterable[coldstart.Limit], node: str, storage_class: str
+) -> tuple[tuple[str, ...], float, dict[str, float]]:
+    """Path, own cap, and rates of the links, from the limits of a planned transfer."""
+    names = {
+        coldstart.Binds.REGISTRY: on_node(node, "registry"),
+        coldstart.Binds.NETWORK: on_node(node, "net"),
+        coldstart.Binds.UNPACK: on_node(node, "unpack"),
+        coldstart.Binds.STORAGE: on_node(node, f"read/{storage_class}"),
+        coldstart.Binds.PAGE_CACHE: on_node(node, "memory"),
+        coldstart.Binds.SHARED_STORAGE: backend(storage_class),
+    }
+    cap = min((limit.bytes_per_s for limit in limits if not limit.shared), default=math.inf)
+    links = {names[limit.binds]: limit.bytes_per_s for limit in limits if limit.shared}
+    return tuple(links), cap, links
