@@ -192,7 +192,18 @@ class StreamedReply(Reply):
                 choice.sent += 1
                 choice.pending -= 1
                 choice.ended = choice.finished is not None and not choice.pending
-                self.tell(choice, choice.delta(piece, self._hold, ended=choice.ended), parts)
+                self.take(choice, piece, parts)
+
+    def take(self, choice: Choice, piece: str, parts: list[bytes]) -> None:
+        """Tell one more token with this text, less what may belong to a stop."""
+        self.tell(choice, choice.delta(piece, self._hold, ended=choice.ended), parts)
+
+    def close(self, parts: list[bytes]) -> None:
+        """Tell of the choices that had no last token that they have ended."""
+        for choice in self.choices:
+            if not choice.ended:
+                choice.ended = True
+                self.tell(choice, "", parts)
 
     def open(self, exchange: Exchange) -> None:
         exchange.begin(self.head)

@@ -161,6 +161,7 @@ class EngineServer:
 
     def _plan(self, reply: Reply, call: Call) -> list[tuple[CoreRequest, Choice]]:
         planned: list[tuple[CoreRequest, Choice]] = []
+        cached = self.spec.config.prefix_caching
         for prompt in call.prompts:
             limit = call.limit_tokens(prompt, self.served)
             for _ in range(call.n):
@@ -171,7 +172,7 @@ class EngineServer:
                 ending = lengths.ending(call, limit, answer, rng)
                 request = CoreRequest(
                     *(self.name(), prompt.tokens, ending.tokens, ending.reason),
-                    tokens=Transcript(prompt.encoded, answer),
+                    tokens=Transcript(prompt.encoded, answer) if cached else None,
                     allowed_tokens=limit,
                 )
                 planned.append((request, Choice(reply, answer, prompt, ending)))

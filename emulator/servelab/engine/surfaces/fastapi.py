@@ -71,7 +71,7 @@ def not_found(request: Request, routes: Sequence[Route]) -> Response:
 
 def wrong_method(allowed: Sequence[str]) -> Response:
     """The answer to a path under another method; it names that of the path's first route."""
-    body = compact({"detail": HTTPStatus.METHOD_NOT_ALLOWED.phrase})
+    body = events.compact({"detail": HTTPStatus.METHOD_NOT_ALLOWED.phrase})
     return Response(405, body, headers=(("Allow", allowed[0]),))
 
 

@@ -76,6 +76,8 @@ def _marks() -> tuple[int, tuple[int, ...], tuple[int, ...]]:
 
 
 def _turn(message: Message) -> str:
+    if not message.calls:
+        return f"{message.role}\n{message.content}"
     calls = (
         f'\n<tool_call>\n{{"name": {_json(call.name)}, "arguments": {call.arguments or "{}"}}}'
         "\n</tool_call>"

@@ -320,13 +320,14 @@ async def test_a_redirect_holds_no_character_that_would_end_its_line() -> None:
     async with running() as engine:
         url = yarl.URL("/v1/responses/a%0D%0Ab/", encoded=True)
         async with engine.http.get(url, allow_redirects=False) as response:
-            assert response.headers["Location"] == "/v1/responses/a%0D%0Ab"
+            assert response.headers["Location"].endswith("/v1/responses/a%0D%0Ab")
 
 
 async def test_a_slash_too_many_is_redirected() -> None:
     async with running() as engine:
-        async with engine.http.get("/v1/models/", allow_redirects=False) as response:
-            assert (response.status, response.headers["Location"]) == (307, "/v1/models")
+        async with engine.http.get("/v1/models/?a=1", allow_redirects=False) as response:
+            where = response.url.with_path("/v1/models").with_query(a=1)
+            assert (response.status, response.headers["Location"]) == (307, str(where))
         async with engine.http.get("/v1/nothing/", allow_redirects=False) as response:
             assert response.status == 404
 

@@ -1,11 +1,10 @@
 """The lines of KServe's model server around those of the vLLM inside it."""
 
-from http import HTTPStatus
-
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import launch
 from servelab.engine import stamps
+from servelab.engine.surfaces import uvicorn
 from servelab.engine.surfaces.surface import StartLine
 from servelab.engine.surfaces.vllm import logs as vllm_logs
 
@@ -31,7 +30,7 @@ def start_lines(
         _kserve("server.py", "_register_endpoints", 118, "OpenAI endpoints registered"),
         _kserve("server.py", "_register_endpoints", 128, "Time series endpoints not registered"),
         _kserve("server.py", "start", 191, "Starting uvicorn with 1 workers"),
-        *(f"{_AT} 1 uvicorn.error INFO:     {text}" for text in _uvicorn()),
+        *(f"{_AT} 1 uvicorn.error {uvicorn.LEVEL}{text}" for text in _uvicorn()),
     )
     return (*lines, *(StartLine(last.phase, 1.0, text) for text in texts))
 
@@ -43,9 +42,8 @@ def name(started: launch.Launch) -> str:
 
 def access(client: str, method: str, target: str, status: int) -> str:
     """A request that was answered."""
-    asked = f"{method} {target} HTTP/1.1"
-    phrase = HTTPStatus(status).phrase
-    return f'{_AT} uvicorn.access INFO:     {client} 1 - "{asked}" {status} {phrase}'
+    said = uvicorn.access(f"{client} 1", method, target, status)
+    return f"{_AT} uvicorn.access {uvicorn.LEVEL}{said}"
 
 
 def load(
@@ -59,22 +57,9 @@ def stop_lines() -> tuple[str, ...]:
     """What a stopping server says."""
     return (
         _kserve("model_server.py", "shutdown", 382, "Stopping the model server"),
-        *(
-            f"{_AT} 1 uvicorn.error INFO:     {text}"
-            for text in (
-                "Shutting down",
-                "Waiting for application shutdown.",
-                "Application shutdown complete.",
-                "Finished server process [1]",
-            )
-        ),
+        *(f"{_AT} 1 uvicorn.error {uvicorn.LEVEL}{text}" for text in uvicorn.STOPPED),
     )
 
 
 def _uvicorn() -> tuple[str, ...]:
-    return (
-        "Started server process [1]",
-        "Waiting for application startup.",
-        "Application startup complete.",
-        f"Uvicorn running on http://0.0.0.0:{PORT} (Press CTRL+C to quit)",
-    )
+    return (*uvicorn.STARTED, uvicorn.listening(PORT))

@@ -8,6 +8,7 @@ from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
 from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine.surfaces import startlines
 from servelab.engine.surfaces.surface import StartLine
 
 VERSION = "1.10.1"
@@ -26,18 +27,12 @@ def start_lines(
 ) -> tuple[StartLine, ...]:
     """From the banner to readiness, with the plan's numbers."""
     load, warm_up = wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP
-    total_s = planned.warm_up_s or 1.0
-    elapsed_s = 0.0
-    lines = [
-        *(StartLine(load, 0.0, text) for text in _banner(started)),
-        *(StartLine(load, 1.0, text) for text in _loaded(started, planned)),
-    ]
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        for text in _part_lines(part, started, gpu):
-            lines.append(StartLine(warm_up, min(1.0, elapsed_s / total_s), text))
-    lines += (StartLine(warm_up, 1.0, text) for text in _ready(started))
-    return tuple(lines)
+    return (
+        *startlines.at(load, 0.0, _banner(started)),
+        *startlines.at(load, 1.0, _loaded(started, planned)),
+        *startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu)),
+        *startlines.at(warm_up, 1.0, _ready(started)),
+    )
 
 
 def access(client: str, method: str, target: str, status: int) -> str:

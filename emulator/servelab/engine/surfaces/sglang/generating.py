@@ -5,7 +5,7 @@ from typing import Any
 
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply
-from servelab.engine.surfaces import likely
+from servelab.engine.surfaces import events, likely
 from servelab.engine.surfaces.sglang import chunks, refusals, telling
 from servelab.engine.surfaces.sglang.asking import Asked
 from servelab.engine.surfaces.sglang.replies import Stream, Telling, Whole
@@ -22,7 +22,7 @@ class GenerateWhole(Whole):
     def response(self) -> Response:
         now = self.server.unix_s()
         told = [self._choice(choice, now) for choice in self.choices]
-        return Response(body=chunks.dumps(told[0] if self.asked.alone else told))
+        return Response(body=events.compact(told[0] if self.asked.alone else told))
 
     def _choice(self, choice: Choice, now_unix_s: float) -> dict[str, Any]:
         count = choice.sent + choice.pending
@@ -89,10 +89,7 @@ class GenerateStream(Stream):
         parts.append(events.event(told))
 
     def finish(self, parts: list[bytes]) -> None:
-        for choice in self.choices:
-            if not choice.ended:
-                choice.ended = True
-                self.tell(choice, "", parts)
+        self.close(parts)
         parts.append(events.DONE)
 
 

@@ -1,22 +1,19 @@
 """The lines an SGLang 0.5 server writes: while it starts, for each request, and about its load."""
 
-import math
 from collections.abc import Sequence
-from http import HTTPStatus
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
+from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
-
-# Checkpoints come in files of about this size.
-SHARD_BYTES = 5_000_000_000
 
 _FORM = "%Y-%m-%d %H:%M:%S"
 _AT = f"[{stamps.mark(_FORM)}]"
 _TP0 = f"[{stamps.mark(_FORM)} TP0]"
+_WEB = f"{_AT} {uvicorn.LEVEL}"
 
 
 def start_lines(
@@ -30,10 +27,9 @@ def start_lines(
     )
 
 
-def access(client: str, method: str, path: str, status: int) -> str:
+def access(client: str, method: str, target: str, status: int) -> str:
     """A request that was answered."""
-    phrase = HTTPStatus(status).phrase
-    return f'{_AT} INFO:     {client} - "{method} {path} HTTP/1.1" {status} {phrase}'
+    return f"{_WEB}{uvicorn.access(client, method, target, status)}"
 
 
 def load(
@@ -49,12 +45,8 @@ def load(
 
 def ready_lines(started: launch.Launch) -> tuple[str, ...]:
     """The last lines before the first request can be served; the warm-up is a request itself."""
-    port = started.port
     return (
-        f"{_AT} INFO:     Started server process [1]",
-        f"{_AT} INFO:     Waiting for application startup.",
-        f"{_AT} INFO:     Application startup complete.",
-        f"{_AT} INFO:     Uvicorn running on http://0.0.0.0:{port} (Press CTRL+C to quit)",
+        *(f"{_WEB}{text}" for text in (*uvicorn.STARTED, uvicorn.listening(started.port))),
         access("127.0.0.1:51908", "GET", "/model_info", 200),
         access("127.0.0.1:51922", "POST", "/generate", 200),
         f"{_AT} The server is fired up and ready to roll!",
@@ -67,10 +59,7 @@ def stop_lines() -> tuple[str, ...]:
         f"{_AT} SIGTERM received. signum=None frame=None. Draining requests and shutting down...",
         f"{_AT} Gracefully exiting... Remaining number of requests 0. "
         "Remaining requests remaining_rids=[].",
-        f"{_AT} INFO:     Shutting down",
-        f"{_AT} INFO:     Waiting for application shutdown.",
-        f"{_AT} INFO:     Application shutdown complete.",
-        f"{_AT} INFO:     Finished server process [1]",
+        *(f"{_WEB}{text}" for text in uvicorn.STOPPED),
     )
 
 
@@ -90,14 +79,13 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
         f"{_AT} server_args={arguments}",
         f"{_AT} Using default HuggingFace chat template with detected content format: string",
     ]
-    return [StartLine(wire.Phase.WEIGHT_LOAD, 0.0, text) for text in texts]
+    return startlines.at(wire.Phase.WEIGHT_LOAD, 0.0, texts)
 
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
     phase, weights = wire.Phase.WEIGHT_LOAD, planned.weights
-    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
     lines = [StartLine(phase, 0.0, f"{_TP0} Load weight begin.")]
-    for done in range(shards + 1):
+    for done, shards in startlines.shards(weights.n_bytes):
         text = f"Loading safetensors checkpoint shards: {100 * done // shards:3d}% Completed"
         lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
     gib = weights.n_bytes / started.tensor_parallel / 2**30
@@ -106,18 +94,9 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
 
 
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
-    """Each part's lines at the point of the phase where the part ends."""
-    total_s = planned.warm_up_s or 1.0
-    lines: list[StartLine] = []
-    elapsed_s = 0.0
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        share = min(1.0, elapsed_s / total_s)
-        lines += (
-            StartLine(wire.Phase.WARM_UP, share, text) for text in _part_lines(part, started, gpu)
-        )
+    lines = startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu))
     last = (_timings(planned), *ready_lines(started))
-    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in last)]
+    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, last)]
 
 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:

@@ -159,16 +159,7 @@ class Stream(StreamedReply):
         self.server.taken(self.ids, True)
         super().open(exchange)
 
-    def collect(self, parts: list[bytes]) -> None:
-        while ready := [choice for choice in self.choices if choice.pending]:
-            for choice in ready:
-                self._take(choice, parts)
-
-    def _take(self, choice: Choice, parts: list[bytes]) -> None:
-        piece = choice.answer.pieces(choice.sent, 1)[0].decode()
-        choice.sent += 1
-        choice.pending -= 1
-        choice.ended = choice.finished is not None and not choice.pending
+    def take(self, choice: Choice, piece: str, parts: list[bytes]) -> None:
         if choice.ended and likely.ends_silently(choice):
             piece = ""
         held = not choice.ended and self._may_stop(choice, piece)
@@ -314,10 +305,7 @@ class TextStream(Stream):
         parts.append(chunks.text_event(name, self.created, self.asked.model, told, counts))
 
     def finish(self, parts: list[bytes]) -> None:
-        for choice in self.choices:
-            if not choice.ended:
-                choice.ended = True
-                self.tell(choice, "", parts)
+        self.close(parts)
         if self.call.include_usage:
             name, model = self.names.of(len(self.choices) - 1), self.asked.model
             parts.append(chunks.text_usage(name, self.created, model, self.total()))

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from http import HTTPStatus
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
@@ -10,10 +9,8 @@ from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
 from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
-
-# Checkpoints come in files of about this size.
-SHARD_BYTES = 5_000_000_000
 
 _AT = f"[{stamps.mark('%m/%d/%Y-%H:%M:%S')}] [TRT-LLM] [I]"
 
@@ -27,7 +24,7 @@ def start_lines(
 
 def access(client: str, method: str, target: str, status: int) -> str:
     """A request that was answered."""
-    return f'INFO:     {client} - "{method} {target} HTTP/1.1" {status} {HTTPStatus(status).phrase}'
+    return uvicorn.LEVEL + uvicorn.access(client, method, target, status)
 
 
 def load(
@@ -38,22 +35,13 @@ def load(
 
 def ready_lines(started: launch.Launch) -> tuple[str, ...]:
     """The last lines before the first request can be served."""
-    return (
-        "INFO:     Started server process [1]",
-        "INFO:     Waiting for application startup.",
-        "INFO:     Application startup complete.",
-        f"INFO:     Uvicorn running on http://0.0.0.0:{started.port} (Press CTRL+C to quit)",
-    )
+    texts = (*uvicorn.STARTED, uvicorn.listening(started.port))
+    return tuple(uvicorn.LEVEL + text for text in texts)
 
 
 def stop_lines() -> tuple[str, ...]:
     """What a stopping server says."""
-    return (
-        "INFO:     Shutting down",
-        "INFO:     Waiting for application shutdown.",
-        "INFO:     Application shutdown complete.",
-        "INFO:     Finished server process [1]",
-    )
+    return tuple(uvicorn.LEVEL + text for text in uvicorn.STOPPED)
 
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartLine]:
@@ -61,8 +49,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartL
     gb = weights.n_bytes / 1e9
     yield StartLine(phase, 0.0, f"{_AT} Using LLM with PyTorch backend")
     yield StartLine(phase, 0.0, f"{_AT} Prefetching {gb:.2f}GB checkpoint files.")
-    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
-    for done in range(shards + 1):
+    for done, shards in startlines.shards(weights.n_bytes):
         share = done / shards
         text = f"Loading safetensors weights in parallel: {share:4.0%}| {done}/{shards}"
         yield StartLine(phase, share, text)
@@ -72,17 +59,8 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartL
 
 
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
-    """Each part's lines at the point of the phase where the part ends."""
-    total_s = planned.warm_up_s or 1.0
-    lines: list[StartLine] = []
-    elapsed_s = 0.0
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        share = min(1.0, elapsed_s / total_s)
-        lines += (
-            StartLine(wire.Phase.WARM_UP, share, text) for text in _part_lines(part, started, gpu)
-        )
-    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in ready_lines(started))]
+    lines = startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu))
+    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, ready_lines(started))]
 
 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:

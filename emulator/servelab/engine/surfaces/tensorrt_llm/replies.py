@@ -97,19 +97,9 @@ class Stream(StreamedReply):
         self.server = server
         self.created = int(server.unix_s())
 
-    def collect(self, parts: list[bytes]) -> None:
-        while ready := [choice for choice in self.choices if choice.pending]:
-            for choice in ready:
-                self._take(choice, parts)
-
-    def _take(self, choice: Choice, parts: list[bytes]) -> None:
-        piece = choice.answer.pieces(choice.sent, 1)[0].decode()
-        choice.sent += 1
-        choice.pending -= 1
-        choice.ended = choice.finished is not None and not choice.pending
-        if choice.ended and likely.ends_silently(choice):
-            piece = ""
-        self.tell(choice, choice.delta(piece, self._hold, ended=choice.ended), parts)
+    def take(self, choice: Choice, piece: str, parts: list[bytes]) -> None:
+        silent = choice.ended and likely.ends_silently(choice)
+        super().take(choice, "" if silent else piece, parts)
 
 
 class ChatStream(Stream):
@@ -182,10 +172,7 @@ class ChatStream(Stream):
         parts.append(self._event(event, self._counts(choice, choice.sent)))
 
     def finish(self, parts: list[bytes]) -> None:
-        for choice in self.choices:
-            if not choice.ended:
-                choice.ended = True
-                self.tell(choice, "", parts)
+        self.close(parts)
         if self.call.include_usage:
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
             event = chunks.chat_event(self._name, self.created, self.asked.model, [], counts)
@@ -241,10 +228,7 @@ class TextStream(Stream):
         parts.append(self._event([], counts))
 
     def finish(self, parts: list[bytes]) -> None:
-        for choice in self.choices:
-            if not choice.ended:
-                choice.ended = True
-                self.tell(choice, "", parts)
+        self.close(parts)
         parts.append(events.DONE)
 
 

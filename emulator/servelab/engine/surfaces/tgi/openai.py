@@ -5,13 +5,13 @@ from typing import Any
 
 from servelab.engine.exchange import JSON, Response
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
+from servelab.engine.surfaces import events
 from servelab.engine.surfaces.tgi import limits, origins, replies, tokens, tools
 from servelab.engine.surfaces.tgi.asking import Asked
 from servelab.engine.surfaces.tgi.refusals import Refusal
 from servelab.engine.surfaces.tgi.replies import Answered
 
 FINGERPRINT = f"{limits.VERSION}-{limits.DOCKER_LABEL}"
-DONE = b"data: [DONE]\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class ChatStream(StreamedReply):
         """The usage, if it is wanted, and the end."""
         if self._include_usage:
             parts.append(self._event([], usage(self.prompt_tokens, self.completion_tokens)))
-        parts.append(DONE)
+        parts.append(events.DONE)
         self._answered(replies.finishes(self.choices))
 
     def _event(self, choices: list[dict[str, Any]], counts: dict[str, int] | None) -> bytes:
@@ -225,5 +225,5 @@ class CompletionStream(StreamedReply):
 
     def finish(self, parts: list[bytes]) -> None:
         """The end."""
-        parts.append(DONE)
+        parts.append(events.DONE)
         self._answered(replies.finishes(self.choices))

@@ -8,6 +8,7 @@ from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.metrics import tgi as metrics
 from servelab.engine.replying import Reply
+from servelab.engine.surfaces import events
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.tgi import (
     asking,
@@ -285,8 +286,7 @@ class TgiSurface:
 
     def _openai_refuse(self, exchange: Exchange, characters: int) -> Callable[[Refusal], None]:
         def refuse(refusal: Refusal) -> None:
-            events = refusal.openai_event() + openai.DONE
-            self._refuse_stream(exchange, characters, events)
+            self._refuse_stream(exchange, characters, refusal.openai_event() + events.DONE)
 
         return refuse
 

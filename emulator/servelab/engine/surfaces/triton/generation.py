@@ -9,7 +9,7 @@ from servelab.engine.calls import Call, Prompt
 from servelab.engine.exchange import EVENT_STREAM, Response
 from servelab.engine.metrics import triton as metrics
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.triton import repository
 from servelab.engine.surfaces.triton.repository import TritonError
 from servelab.engine.text import vocabulary

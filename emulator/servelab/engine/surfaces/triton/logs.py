@@ -5,7 +5,6 @@ python/openai/openai_frontend.
 """
 
 from collections.abc import Iterator
-from http import HTTPStatus
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
@@ -13,6 +12,7 @@ from modelserve.decide import coldstart
 from modelserve.engines import kv, launch, triton
 from servelab.engine import stamps
 from servelab.engine.metrics import triton as metrics
+from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 from servelab.engine.surfaces.triton import repository
 
@@ -40,8 +40,7 @@ def access(client: str, method: str, target: str, status: int) -> str | None:
     """uvicorn's line; Triton's own server logs no access, and has no path under ``/v1``."""
     if target.startswith("/v2"):
         return None
-    asked = f'"{method} {target} HTTP/1.1"'
-    return f"INFO:     {client} - {asked} {status} {HTTPStatus(status).phrase}"
+    return uvicorn.LEVEL + uvicorn.access(client, method, target, status)
 
 
 def load(
@@ -81,12 +80,11 @@ def _ready(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> It
         *(started.model, gpu, started.tensor_parallel, started.quantization),
         started.gpu_memory_utilization,
     )
-    total_s, elapsed_s = planned.warm_up_s or 1.0, 0.0
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        if part.name is coldstart.Part.PROFILE_RUN:
-            text = f"[MemUsageChange] Allocated for max tokens in paged KV cache ({tokens})."
-            yield StartLine(phase, min(1.0, elapsed_s / total_s), _engine(text))
+    text = f"[MemUsageChange] Allocated for max tokens in paged KV cache ({tokens})."
+    yield from startlines.warm_up(
+        planned,
+        lambda part: [_engine(text)] if part.name is coldstart.Part.PROFILE_RUN else [],
+    )
     for name in (*metrics.STEPS, started.served_name):
         text = f"successfully loaded '{name}'"
         yield StartLine(phase, 1.0, _info("model_lifecycle.cc", 849, text))
@@ -107,8 +105,5 @@ def _front_end(started: launch.Launch) -> tuple[str, ...]:
     return (
         f"Found model: name='{started.served_name}', backend='ensemble'",
         "[WARNING] Adding CORS for the following origins: ['http://localhost']",
-        f"INFO:     Started server process [{_PID}]",
-        "INFO:     Waiting for application startup.",
-        "INFO:     Application startup complete.",
-        f"INFO:     Uvicorn running on http://0.0.0.0:{started.port} (Press CTRL+C to quit)",
+        *(uvicorn.LEVEL + text for text in (*uvicorn.STARTED, uvicorn.listening(started.port))),
     )

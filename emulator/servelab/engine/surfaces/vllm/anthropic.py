@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, field_validator
 
 from servelab.engine.calls import Call, Served
+from servelab.engine.surfaces import events
 from servelab.engine.surfaces.vllm import bodies, messages, protocol, refusals, rules
 
 # Anthropic's word for a refusal, by HTTP status.
@@ -134,7 +135,7 @@ class Refused(refusals.Refusal):
 
     def body(self) -> bytes:
         error = {"type": self.kind, "message": str(self)}
-        return json.dumps({"type": "error", "error": error}).encode()
+        return events.compact({"type": "error", "error": error})
 
 
 def translated(refusal: refusals.Refusal) -> Refused:

@@ -7,6 +7,7 @@ from typing import Any
 from servelab.engine.calls import Call
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
+from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.vllm import chunks, replies, tools
 
 
@@ -52,7 +53,7 @@ class MessagesWhole(WholeReply):
         ending = {"stop_reason": reason, "stop_sequence": sequence}
         document |= {name: value for name, value in ending.items() if value is not None}
         document |= {"usage": _usage(self)}
-        return Response(body=json.dumps(document, separators=(",", ":")).encode())
+        return fastapi.document(document)
 
     def _blocks(self, choice: Choice) -> tuple[list[dict[str, Any]], bool]:
         """The content, and whether a tool is called in it."""

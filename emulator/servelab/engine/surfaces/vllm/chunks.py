@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-DONE = b"data: [DONE]\n\n"
+from servelab.engine.surfaces import events
+
 FINGERPRINT = "servelab"
-# Stands for the text in a prebuilt event; no id or name that came by HTTP can hold it.
-_MARK = "\0"
 _text = json.encoder.encode_basestring_ascii  # a text as JSON
 
 
@@ -81,7 +80,7 @@ class ChoiceChunks:
         self._head = head
         self._index = index
         self._fingerprint = fingerprint
-        prefix, suffix = self.piece(Piece(_MARK)).split(json.dumps(_MARK)[1:-1].encode())
+        prefix, suffix = events.around(self.piece(Piece(events.MARK)))
         self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
 
     def role(
@@ -180,10 +179,13 @@ def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> by
 @functools.lru_cache(maxsize=64)
 def _form(model: str, role: str, *, chat: bool) -> str:
     """A complete answer with places for what differs from one to the next."""
-    head, piece = Head(_MARK, 0, model, chat, role), Piece(_MARK, End(_MARK, _MARK))
-    document = _whole(head, [piece], usage(0, 0)) | {"created": _MARK}
-    document["usage"] |= dict.fromkeys(_COUNTS, _MARK)
-    return _encoded(document).decode().replace("%", "%%").replace(_text(_MARK), "%s")
+    head, piece = (
+        Head(events.MARK, 0, model, chat, role),
+        Piece(events.MARK, End(events.MARK, events.MARK)),
+    )
+    document = _whole(head, [piece], usage(0, 0)) | {"created": events.MARK}
+    document["usage"] |= dict.fromkeys(_COUNTS, events.MARK)
+    return _encoded(document).decode().replace("%", "%%").replace(_text(events.MARK), "%s")
 
 
 def _encoded(document: Mapping[str, Any]) -> bytes:

@@ -17,6 +17,7 @@ from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Call, Prompt, Served
 from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.replying import WholeReply
+from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import bodies, messages, protocol, rules
 from servelab.engine.surfaces.vllm.messages import Message
@@ -116,7 +117,7 @@ class EmbeddingReply(WholeReply):
         none = {"prompt_tokens_details": None, "completion_tokens_details": None}
         usage = counts | {"completion_tokens": 0} | none
         document = self._head | {"data": data, "usage": usage}
-        return Response(body=json.dumps(document, separators=(",", ":")).encode())
+        return fastapi.document(document)
 
     def _told(self, values: Sequence[float]) -> Sequence[float] | str:
         if self._request.encoding_format == "float":

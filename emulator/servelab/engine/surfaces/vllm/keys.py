@@ -2,16 +2,16 @@
 
 import functools
 import hmac
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
+from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.surface import Host, Surface
 from servelab.engine.surfaces.vllm.surface import VllmSurface
 
 GUARDED = ("/v1", "/v2", "/inference", "/cohere")
-_UNAUTHORIZED = Response(401, json.dumps({"error": "Unauthorized"}, separators=(",", ":")).encode())
+_UNAUTHORIZED = fastapi.document({"error": "Unauthorized"}, 401)
 
 
 def surface(host: Host) -> Surface:

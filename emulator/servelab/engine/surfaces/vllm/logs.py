@@ -1,24 +1,21 @@
 """The lines a vLLM 0.33 server writes: while it starts, for each request, and about its load."""
 
-import math
 from collections.abc import Sequence
-from http import HTTPStatus
 
 from modelserve.api import wire
-from modelserve.api.spec import EngineType
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
+from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 
 VERSION = "0.33.0"
-# Checkpoints come in files of about this size.
-SHARD_BYTES = 5_000_000_000
 
 _AT = stamps.mark("%m-%d %H:%M:%S")
 _API = "(APIServer pid=1)"
 _CORE = "(EngineCore_DP0 pid=134)"
+_WEB = f"{_API} {uvicorn.LEVEL}"
 
 
 def start_lines(
@@ -32,10 +29,9 @@ def start_lines(
     )
 
 
-def access(client: str, method: str, path: str, status: int) -> str:
+def access(client: str, method: str, target: str, status: int) -> str:
     """A request that was answered."""
-    phrase = HTTPStatus(status).phrase
-    return f'{_API} INFO:     {client} - "{method} {path} HTTP/1.1" {status} {phrase}'
+    return f"{_WEB}{uvicorn.access(client, method, target, status)}"
 
 
 def load(
@@ -52,21 +48,12 @@ def load(
 
 def ready_lines() -> tuple[str, ...]:
     """The last lines before the first request can be served."""
-    return (
-        f"{_API} INFO:     Started server process [1]",
-        f"{_API} INFO:     Waiting for application startup.",
-        f"{_API} INFO:     Application startup complete.",
-    )
+    return tuple(f"{_WEB}{text}" for text in uvicorn.STARTED)
 
 
 def stop_lines() -> tuple[str, ...]:
     """What a stopping server says."""
-    return (
-        f"{_API} INFO:     Shutting down",
-        f"{_API} INFO:     Waiting for application shutdown.",
-        f"{_API} INFO:     Application shutdown complete.",
-        f"{_API} INFO:     Finished server process [1]",
-    )
+    return tuple(f"{_WEB}{text}" for text in uvicorn.STOPPED)
 
 
 def _banner(started: launch.Launch) -> Sequence[StartLine]:
@@ -89,15 +76,12 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
         f"model='{model}', max_seq_len={started.max_model_tokens}, "
         f"tensor_parallel_size={started.tensor_parallel}, quantization={started.quantization}",
     ]
-    if started.engine is not EngineType.VLLM:
-        texts.insert(0, f"{_API} WARNING {_AT} [servelab] standing in for {started.engine} as vLLM")
-    return [StartLine(wire.Phase.WEIGHT_LOAD, 0.0, text) for text in texts]
+    return startlines.at(wire.Phase.WEIGHT_LOAD, 0.0, texts)
 
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
     phase = wire.Phase.WEIGHT_LOAD
     weights, name = planned.weights, started.model.name
-    shards = max(1, math.ceil(weights.n_bytes / SHARD_BYTES))
     lines = [
         StartLine(
             phase,
@@ -105,7 +89,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
             f"{_CORE} INFO {_AT} [gpu_model_runner.py:3259] Starting to load model {name}...",
         )
     ]
-    for done in range(shards + 1):
+    for done, shards in startlines.shards(weights.n_bytes):
         percent = 100 * done // shards
         text = f"{_CORE} Loading safetensors checkpoint shards: {percent:3d}% Completed"
         lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
@@ -116,24 +100,16 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
         f"{_CORE} INFO {_AT} [gpu_model_runner.py:3338] Model loading took {gib:.4f} GiB memory "
         f"and {took_s:.6f} seconds",
     )
-    return [*lines, *(StartLine(phase, 1.0, text) for text in texts)]
+    return [*lines, *startlines.at(phase, 1.0, texts)]
 
 
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
-    """Each part's lines at the point of the phase where the part ends."""
-    total_s = planned.warm_up_s or 1.0
-    lines: list[StartLine] = []
-    elapsed_s = 0.0
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        share = min(1.0, elapsed_s / total_s)
-        for text in _part_lines(part, started, gpu):
-            lines.append(StartLine(wire.Phase.WARM_UP, share, text))
+    lines = startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu))
     after_s = sum(part.duration_s for part in planned.after_weights)
     took = "init engine (profile, create kv cache, warmup model) took"
     text = f"{_CORE} INFO {_AT} [core.py:250] {took}"
     lines.append(StartLine(wire.Phase.WARM_UP, 1.0, f"{text} {after_s:.2f} seconds"))
-    return [*lines, *(StartLine(wire.Phase.WARM_UP, 1.0, text) for text in ready_lines())]
+    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, ready_lines())]
 
 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:

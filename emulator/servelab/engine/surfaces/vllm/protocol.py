@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from servelab.engine.calls import Call, Calling, Prompt, Served
-from servelab.engine.surfaces.vllm import bodies, guided, messages, refusals, rules
+from servelab.engine.surfaces.vllm import bodies, guided, messages, quick, refusals, rules
 from servelab.engine.text import encoding, template, writing
 
 # Of Llama 3 and of Qwen; vLLM takes a text for too long by its characters from there on.
@@ -57,6 +57,11 @@ def tokenize(document: Any) -> bodies.TokenizePrompt | bodies.TokenizeChat:
 
 def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
     """A chat request. Raises Refusal."""
+    return quick.chat(raw, content_type, served) or parse_any_chat(raw, content_type, served)
+
+
+def parse_any_chat(raw: bytes, content_type: str, served: Served) -> Call:
+    """A chat request, however uncommon. Raises Refusal."""
     document = load(raw, content_type)
     request = validate(bodies.ChatRequest, document)
     return chat(request, document["messages"], served)

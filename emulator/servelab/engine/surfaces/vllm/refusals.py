@@ -1,11 +1,11 @@
 """How the engine says no: OpenAI-style error bodies with vLLM's types and codes."""
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from modelserve.errors import ModelServeError
+from servelab.engine.surfaces import events
 
 BAD_REQUEST = "BadRequestError"
 NOT_FOUND = "NotFoundError"
@@ -40,7 +40,7 @@ class Refusal(ModelServeError):
             "param": self.param,
             "code": self.status,
         }
-        return json.dumps({"error": error}).encode()
+        return events.compact({"error": error})
 
 
 def unknown_model(name: str, served: str) -> Refusal:

@@ -8,6 +8,7 @@ from servelab.engine.calls import Call, Prompt
 from servelab.engine.core.schedule import BLOCK_TOKENS
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
+from servelab.engine.surfaces import events
 from servelab.engine.surfaces.vllm import chunks, scores, tools
 from servelab.engine.text import encoding
 
@@ -66,7 +67,7 @@ class Stream(StreamedReply):
     def __init__(self, head: chunks.Head, call: Call) -> None:
         super().__init__(call)
         self._head = head
-        self._events: list[chunks.ChoiceChunks] = []
+        self._chunks: list[chunks.ChoiceChunks] = []
         self._calls: list[tools.Deltas] = []
         self._asks_more = call.logprobs is not None or call.return_token_ids
         self._text_only = not (
@@ -79,40 +80,40 @@ class Stream(StreamedReply):
         super().add(choices)
         for index in range(first, len(self.choices)):
             fingerprint = not self.call.include_usage
-            self._events.append(chunks.ChoiceChunks(self._head, index, fingerprint=fingerprint))
+            self._chunks.append(chunks.ChoiceChunks(self._head, index, fingerprint=fingerprint))
             if self.call.calling is not None:
                 self._calls.append(tools.Deltas(self._head, self.choices[index]))
 
     def begin(self, parts: list[bytes]) -> None:
-        for choice, events in zip(self.choices, self._events, strict=True):
+        for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
             ids = _prompt_ids(choice.prompt) if self.call.return_token_ids else None
-            parts.append(events.role(self._counts(choice), ids))
+            parts.append(choice_chunks.role(self._counts(choice), ids))
         if self.call.chat and self.call.echo:
-            for choice, events in zip(self.choices, self._events, strict=True):
-                parts.append(events.echo(choice.prompt.text, self._counts(choice)))
+            for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
+                parts.append(choice_chunks.echo(choice.prompt.text, self._counts(choice)))
 
     def collect(self, parts: list[bytes]) -> None:
         if not self._plain or len(self.choices) != 1:
             super().collect(parts)
             return
-        choice, events = self.choices[0], self._events[0]
+        choice, choice_chunks = self.choices[0], self._chunks[0]
         count, choice.pending = choice.pending, 0
         if choice.finished is None:
-            parts.append(events.tokens(choice.answer.quoted(choice.sent, count)))
+            parts.append(choice_chunks.tokens(choice.answer.quoted(choice.sent, count)))
         elif not choice.ended:
             # The last token waits for the reason of the end.
             before = choice.answer.quoted(choice.sent, max(0, count - 1))
-            parts.append(events.tokens(before))
+            parts.append(choice_chunks.tokens(before))
             last = choice.answer.pieces(choice.sent + len(before), min(1, count))
             text = b"".join(last).decode()
-            parts.append(events.piece(chunks.Piece(text, end(choice))))
+            parts.append(choice_chunks.piece(chunks.Piece(text, end(choice))))
             choice.ended = True
         choice.sent += count
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
-        events, call = self._events[choice.index], self.call
+        choice_chunks, call = self._chunks[choice.index], self.call
         if self._text_only and not choice.ended:
-            parts.append(events.tokens([chunks.quoted(text)]))
+            parts.append(choice_chunks.tokens([chunks.quoted(text)]))
             return
         told = self._calls[choice.index].after(text) if call.calling is not None else None
         if told == [] and not choice.ended and not self._asks_more:
@@ -132,13 +133,13 @@ class Stream(StreamedReply):
         )
         if told is not None:
             piece = dataclasses.replace(piece, text=None, calls=told)
-        parts.append(events.piece(piece))
+        parts.append(choice_chunks.piece(piece))
 
     def finish(self, parts: list[bytes]) -> None:
-        for choice, events in zip(self.choices, self._events, strict=True):
+        for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
             if not choice.ended:
                 none = None if self.call.calling is None else ()
-                parts.append(events.piece(chunks.Piece("", self._end(choice), calls=none)))
+                parts.append(choice_chunks.piece(chunks.Piece("", self._end(choice), calls=none)))
                 choice.ended = True
         if self.call.include_usage:
             details: dict[str, Any] | None = None
@@ -147,7 +148,7 @@ class Stream(StreamedReply):
                 details |= created(self)
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, details)
             parts.append(chunks.usage_event(self._head, counts))
-        parts.append(chunks.DONE)
+        parts.append(events.DONE)
 
     def _end(self, choice: Choice) -> chunks.End | None:
         return end(choice, called=bool(self._calls) and self._calls[choice.index].begun)

@@ -7,6 +7,7 @@ from typing import Any
 from servelab.engine.calls import Call
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
+from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.vllm import chunks, replies, tools
 
 
@@ -111,7 +112,7 @@ class ResponsesWhole(WholeReply):
 
     def response(self) -> Response:
         document = self._document.response(self)
-        return Response(body=json.dumps(document, separators=(",", ":")).encode())
+        return fastapi.document(document)
 
 
 class ResponsesStream(StreamedReply):

@@ -1,10 +1,9 @@
 """The routes that put nothing into the core: health, models, version, tokens, load, metrics."""
 
-import json
 from collections.abc import Sequence
 
 from servelab.engine.exchange import Exchange, Response, Route
-from servelab.engine.metrics import standins
+from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import anthropic, bodies, logs, protocol, refusals, responses
 from servelab.engine.text import encoding
@@ -19,15 +18,12 @@ class PlainRoutes:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._served = host.served
-        self._gauges = standins.LoadGauges(host.spec.profile, host.unix_s())
 
     def routes(self) -> Sequence[Route]:
         """Its routes."""
-        profile = self._host.spec.profile
-        metrics = dict.fromkeys(("/metrics", profile.metrics_path))
         return (
-            *(Route("GET", path, self._health) for path in standins.health_paths(profile)),
-            *(Route("GET", path, self._metrics) for path in metrics),
+            Route("GET", "/health", self._health),
+            Route("GET", "/metrics", self._metrics),
             Route("GET", "/ping", self._health),
             Route("POST", "/ping", self._health),
             Route("GET", "/load", self._load),
@@ -44,17 +40,13 @@ class PlainRoutes:
         exchange.respond(Response(content_type=None))
 
     def _load(self, exchange: Exchange) -> None:
-        exchange.respond(document({"server_load": self._host.open_requests}))
+        exchange.respond(fastapi.document({"server_load": self._host.open_requests}))
 
     def _metrics(self, exchange: Exchange) -> None:
-        self._host.settle()
-        exporter = self._host.exporter
-        load = self._host.load
-        text = exporter.render() + self._gauges.render(load.running, load.waiting, load.kv_usage)
-        exchange.respond(Response(body=text.encode(), content_type=exporter.content_type))
+        exchange.respond(scraping.exposition(self._host))
 
     def _version(self, exchange: Exchange) -> None:
-        exchange.respond(document({"version": logs.VERSION}))
+        exchange.respond(fastapi.document({"version": logs.VERSION}))
 
     def _models(self, exchange: Exchange) -> None:
         created = self._host.created_unix_s
@@ -82,7 +74,7 @@ class PlainRoutes:
             "max_model_len": self._served.max_model_tokens,
             "permission": [permission],
         }
-        exchange.respond(document({"object": "list", "data": [model]}))
+        exchange.respond(fastapi.document({"object": "list", "data": [model]}))
 
     def _tokenize(self, exchange: Exchange) -> None:
         asked = protocol.load(exchange.request.body, exchange.request.content_type)
@@ -95,7 +87,7 @@ class PlainRoutes:
             "tokens": tokens,
             "token_strs": list(map(encoding.name, tokens)) if wanted.return_token_strs else None,
         }
-        exchange.respond(document(answer))
+        exchange.respond(fastapi.document(answer))
 
     def _detokenize(self, exchange: Exchange) -> None:
         asked = protocol.load(exchange.request.body, exchange.request.content_type)
@@ -103,18 +95,13 @@ class PlainRoutes:
         protocol.check_model(body.model, self._served)
         if max(body.tokens, default=0) >= LEAST_NO_ID:
             raise refusals.Refusal(f"Token ids must be under {LEAST_NO_ID}.")
-        exchange.respond(document({"prompt": encoding.decode(body.tokens)}))
+        exchange.respond(fastapi.document({"prompt": encoding.decode(body.tokens)}))
 
     def _count(self, exchange: Exchange) -> None:
         request = exchange.request
         exchange.respond(
-            document(anthropic.count(request.body, request.content_type, self._served))
+            fastapi.document(anthropic.count(request.body, request.content_type, self._served))
         )
 
     def _response(self, exchange: Exchange) -> None:
         raise responses.unknown(exchange.request.parameters["id"])
-
-
-def document(content: object, status: int = 200) -> Response:
-    """An answer in JSON."""
-    return Response(status, json.dumps(content).encode())

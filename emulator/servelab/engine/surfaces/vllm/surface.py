@@ -1,13 +1,13 @@
 """The outside of vLLM's OpenAI-compatible server, which is FastAPI on uvicorn."""
 
 from collections.abc import Sequence
-from http import HTTPStatus
 
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.calls import Call
 from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response, Route
+from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
@@ -26,7 +26,7 @@ from servelab.engine.surfaces.vllm import (
 class VllmSurface:
     """vLLM 0.33."""
 
-    server = "uvicorn"
+    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -49,18 +49,11 @@ class VllmSurface:
 
     def not_found(self, request: Request) -> Response:
         """A detail, or the way to the path without its last slash."""
-        target = request.target.partition("?")[0]
-        bare = target.rstrip("/")
-        if bare not in ("", target) and any(
-            exchanges.fits(each.path, bare) for each in self._routes
-        ):
-            return Response(307, content_type=None, headers=(("Location", bare),))
-        return routes.document({"detail": HTTPStatus(404).phrase}, 404)
+        return fastapi.not_found(request, self._routes)
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """A detail; FastAPI's router names the method of the path's first route only."""
-        body = routes.document({"detail": HTTPStatus(405).phrase}, 405)
-        return Response(405, body.body, headers=(("Allow", allowed[0]),))
+        return fastapi.wrong_method(allowed)
 
     def refused(self, request: Request, error: Exception) -> Response:
         """OpenAI's shape of an error, or Anthropic's."""
@@ -129,5 +122,5 @@ class VllmSurface:
 def _refuse_late(exchange: Exchange, refusal: refusals.Refusal) -> None:
     """Say no in a stream that is open already, as the real engine does."""
     exchange.begin(Response(content_type=exchanges.EVENT_STREAM))
-    exchange.write(b"data: " + refusal.body() + b"\n\n" + chunks.DONE)
+    exchange.write(b"data: " + refusal.body() + b"\n\n" + events.DONE)
     exchange.end()

@@ -1,0 +1,34 @@
+"""When lines are due in a cold start."""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from modelserve.api import wire
+from modelserve.decide import coldstart
+from servelab.engine.surfaces.surface import StartLine
+
+# Checkpoints come in files of about this size.
+SHARD_BYTES = 5_000_000_000
+
+
+def at(phase: wire.Phase, share: float, texts: Iterable[str]) -> list[StartLine]:
+    """Lines due together."""
+    return [StartLine(phase, share, text) for text in texts]
+
+
+def shards(n_bytes: int) -> Iterator[tuple[int, int]]:
+    """Files of a checkpoint that are loaded, and how many there are: (0, 4), (1, 4) … (4, 4)."""
+    count = max(1, math.ceil(n_bytes / SHARD_BYTES))
+    return ((done, count) for done in range(count + 1))
+
+
+def warm_up(
+    planned: coldstart.Plan, lines: Callable[[coldstart.WarmUpPart], Sequence[str]]
+) -> list[StartLine]:
+    """Each part's lines at the point of the phase where the part ends."""
+    total_s, elapsed_s = planned.warm_up_s or 1.0, 0.0
+    told: list[StartLine] = []
+    for part in planned.warm_up:
+        elapsed_s += part.duration_s
+        told += at(wire.Phase.WARM_UP, min(1.0, elapsed_s / total_s), lines(part))
+    return told
