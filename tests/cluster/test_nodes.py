@@ -227,6 +227,45 @@ def test_a_deleted_pod_finishes_its_streams(lab: Lab, served: str) -> None:
     assert answers[0].endswith("data: [DONE]\n\n")
 
 
+def plain(name: str, **container: Any) -> dict[str, Any]:
+    """A pod of one container without an engine, put on a node by hand."""
+    body = {"name": "main", "image": "docker.io/library/busybox:1", **container}
+    spec = {"nodeName": "dgx-0", "containers": [body], "terminationGracePeriodSeconds": 1}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_pod_that_the_node_has_no_room_for_fails_as_a_kubelet_fails_it(lab: Lab) -> None:
+    asking = plain("huge", resources={"limits": {"nvidia.com/gpu": "9"}})
+    lab.kubectl("apply", "-f", "-", body=asking)
+    lab.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/huge", "--timeout=20s")
+    status = lab.get("pod", "huge")["status"]
+    assert status["reason"] == "OutOfnvidia.com/gpu"
+    assert status["message"].startswith("Pod was rejected: Node didn't have enough resource")
+    lab.kubectl("delete", "pod", "huge", "--timeout=20s")
+
+
+def test_a_pod_waits_for_its_configuration(lab: Lab) -> None:
+    waiting = plain("waits", envFrom=[{"configMapRef": {"name": "late"}}])
+    lab.kubectl("apply", "-f", "-", body=waiting)
+    reason = "{.status.containerStatuses[0].state.waiting.reason}"
+    wanted = f"--for=jsonpath={reason}=CreateContainerConfigError"
+    lab.kubectl("wait", wanted, "pod/waits", "--timeout=30s")
+    lab.kubectl("create", "configmap", "late", "--from-literal=a=b")
+    lab.kubectl("wait", "--for=condition=Ready", "pod/waits", "--timeout=40s")
+    lab.kubectl("delete", "pod", "waits", "--timeout=20s")
+
+
+def test_a_wrong_behaviour_is_told_on_the_pod(lab: Lab) -> None:
+    wrong = plain("wrong")
+    wrong["metadata"]["annotations"] = {"emulator.modelserve.dev/behavior": '{"main": {"lisn": 1}}'}
+    lab.kubectl("apply", "-f", "-", body=wrong)
+    lab.kubectl("wait", "--for=condition=Ready", "pod/wrong", "--timeout=40s")
+    events = lab.get("events", "--field-selector", "involvedObject.name=wrong")["items"]
+    told = next(event["message"] for event in events if event["reason"] == "InvalidBehavior")
+    assert "pod default/wrong: main.lisn: Extra inputs are not permitted" in told
+    lab.kubectl("delete", "pod", "wrong", "--timeout=20s")
+
+
 def test_a_lower_count_removes_nodes_and_a_deleted_pool_all_of_them(lab: Lab) -> None:
     lab.kubectl("patch", "gpupool", "dgx", "--type=merge", "-p", '{"spec": {"nodes": 1}}')
     lab.kubectl("wait", "--for=delete", "node/dgx-1", "--timeout=20s")

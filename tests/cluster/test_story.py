@@ -332,7 +332,7 @@ ACCOUNT = "--as=system:serviceaccount:modelserve-system:modelserve-"
         ("emulator", "get modelserves", "no"),
         ("emulator", "patch deployments", "no"),
         ("emulator", "create pods", "no"),
-        ("emulator", "get secrets", "no"),
+        ("emulator", "list secrets", "no"),
     ],
 )
 def test_each_account_may_do_its_work_and_no_more(

@@ -17,9 +17,17 @@ COMMANDS: lazy.Table = {
         "servelab.cli.validate:validate",
         "Hold the simulated engine against measurements.",
     ),
+    "simulate": (
+        "servelab.cli.simulate:simulate",
+        "Run a scenario on a virtual clock, with the code that runs live.",
+    ),
+    "compare": (
+        "servelab.cli.compare:compare",
+        "Run a scenario under several autoscaling policies, side by side.",
+    ),
     "bench": ("servelab.cli.bench:bench", "Measure and report."),
     "emulator": ("servelab.cli.emulator:emulator", "Run the GPU node emulator (plays kubelet)."),
-    "engine": ("servelab.cli.engine:engine", "Run one mock engine as a server."),
+    "engine": ("servelab.cli.engine:engine", "Run mock engines as servers."),
     "scheduler-check": (
         "servelab.cli.scheduler_check:scheduler_check",
         "Compare the engine core with vLLM's scheduler.",

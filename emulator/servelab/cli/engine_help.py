@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import click
 
-from modelserve.engines import types
+from modelserve.engines import vllm
 
 # Section → flag as it is shown → what it does, its default.
 SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
@@ -32,7 +32,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Cache": {
         "--gpu-memory-utilization SHARE": (
             "Of GPU memory, for weights and KV cache.",
-            f"{types.DEFAULT_GPU_MEMORY_UTILIZATION:g}",
+            f"{vllm.GPU_MEMORY_UTILIZATION:g}",
         ),
         "--kv-cache-dtype TYPE": ("fp8 takes half the room.", "auto"),
         "--no-enable-prefix-caching": ("Compute prompts anew each time.", "cached"),

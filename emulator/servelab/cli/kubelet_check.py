@@ -15,7 +15,7 @@ from rich import table as rich_table
 from modelserve import errors
 from servelab.cli import where
 from servelab.cluster import local, record, reporting, workloads
-from servelab.node.checks import playing, recording
+from servelab.node.checks import comparing, playing, recording
 
 SHOWN_DIFFERENCES = 40
 SHOWN_CHARACTERS = 400
@@ -48,7 +48,7 @@ def kubelet_check(
     Exit status: 0 when all are equal, 1 when some are not, 2 when FILE cannot be used.
     """
     try:
-        scenarios = _chosen(file, recording.read(file), only)
+        scenarios = _chosen(file, comparing.read(file), only)
         with _cluster(kubeconfig, name, data_dir) as found:
             report = asyncio.run(playing.check(scenarios, found, _tell))
     except errors.InputError as error:

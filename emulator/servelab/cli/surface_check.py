@@ -1,13 +1,15 @@
-"""``servelab surface-check``: recorded answers of a real vLLM server against the mock engine's."""
+"""``servelab surface-check``: recorded answers of a real engine against the mock engine's."""
 
 import asyncio
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from modelserve import errors
+from modelserve.api.spec import EngineType
 from servelab.engine.checks import surface
 
 SHOWN_DIFFERENCES = 20
@@ -15,8 +17,22 @@ SHOWN_DIFFERENCES = 20
 
 @click.command("surface-check")
 @click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--engine",
+    type=click.Choice([each.value for each in EngineType]),
+    default=EngineType.VLLM.value,
+    show_default=True,
+    help="Whose answers they are.",
+)
+@click.option(
+    "--option",
+    "options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="What the engine was started with, e.g. front-end=kserve. Repeatable.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def surface_check(file: Path, as_json: bool) -> None:
+def surface_check(file: Path, engine: str, options: Sequence[str], as_json: bool) -> None:
     """Put the recorded requests of FILE to a mock engine, and compare the answers.
 
     Exit status: 0 when all are equal, 1 when some are not, 2 when FILE cannot be used.
@@ -25,7 +41,8 @@ def surface_check(file: Path, as_json: bool) -> None:
         rows = surface.read(file)
     except errors.InputError as error:
         raise click.UsageError(str(error)) from error
-    report = asyncio.run(surface.check(rows))
+    pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in options))
+    report = asyncio.run(surface.check(rows, EngineType(engine), pairs))
     click.echo(json.dumps(report.to_json()) if as_json else _text(report))
     sys.exit(0 if report.equal == report.requests else 1)
 

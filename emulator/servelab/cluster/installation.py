@@ -38,7 +38,11 @@ def render(directory: Path, time_scale: float) -> Sequence[dict[str, Any]]:
     """The chart without its workloads: CRDs, service accounts, RBAC, time scale; in order."""
     # Helm prints 60.0 as it is given, and the processes compare numbers: whole ones stay whole.
     scale = int(time_scale) if time_scale.is_integer() else time_scale
-    values = {"workloads": {"enabled": False}, "timeScale": scale}
+    values = {
+        "workloads": {"enabled": False},
+        "timeScale": scale,
+        "emulator": {"checkReferences": True},
+    }
     try:
         with helm_python.Chart.load(str(directory)) as chart:
             texts = [crd["data"] for crd in chart.crds]

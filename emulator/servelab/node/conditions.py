@@ -1,6 +1,6 @@
-"""The pod's status as a kubelet builds it: phase, conditions in its order, addresses.
+"""The pod's conditions as a kubelet builds them, in its order.
 
-Sources: pkg/kubelet/kubelet_pods.go, pkg/kubelet/status/generate.go of Kubernetes 1.37.
+Source: pkg/kubelet/status/generate.go of Kubernetes 1.37.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelserve.api import names, timestamps
-from servelab.node import records, wording
+from servelab.node import podspec, wording
 
 ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
@@ -39,35 +39,16 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class PodView:
-    """What the pod's conditions depend on."""
+    """What the pod's conditions depend on; ``told`` are the entries of its container statuses."""
 
     generation: int
     sandbox: str  # "absent", "ready", "gone"
     phase: str
-    containers: Sequence[records.Record]
+    containers: Sequence[podspec.Container]
+    told: Mapping[str, Mapping[str, Any]]
     gates: tuple[str, ...]
     gate_status: Mapping[str, str]
     starting: tuple[str, str, str] | None  # status, reason, message of the Starting condition
-
-
-def phase(containers: Sequence[records.Record], restart_policy: str, *, over: bool) -> str:
-    """The pod's phase by the kubelet's rules; ``over``: torn down, nothing will start again."""
-    main = [record for record in containers if not record.spec.init]
-    init = [record for record in containers if record.spec.init and not record.spec.sidecar]
-    if over:
-        ended = [record.ended for record in containers if record.ended]
-        clean = bool(ended) and all(e.exit_code == 0 for e in ended)
-        return "Succeeded" if clean and all(r.ended for r in main) else "Failed"
-    if any(not (r.ended and r.ended.exit_code == 0) for r in init):
-        return "Pending"
-    if any(not r.running and not r.ended and not r.last for r in main):
-        return "Pending"
-    if any(r.running or (not r.ended and r.last) for r in main):
-        return "Running"
-    codes = [r.ended.exit_code for r in main if r.ended]
-    if restart_policy == "Always" or (restart_policy == "OnFailure" and any(codes)):
-        return "Running"
-    return "Failed" if any(codes) else "Succeeded"
 
 
 def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[str, Any]]:
@@ -87,6 +68,11 @@ def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[st
     ]
 
 
+def readiness(view: PodView) -> dict[str, tuple[str, str, str]]:
+    """Ready and ContainersReady alone: what a readiness probe changes at once."""
+    return {"Ready": _ready(view), "ContainersReady": _containers_ready(view)}
+
+
 def _sandbox(state: str) -> tuple[str, str, str]:
     if state == "ready":
         return "True", "", ""
@@ -95,29 +81,27 @@ def _sandbox(state: str) -> tuple[str, str, str]:
 
 
 def _initialized(view: PodView) -> tuple[str, str, str]:
-    waiting = [r.spec.name for r in view.containers if r.spec.init and not initialized(r)]
+    inits = [spec for spec in view.containers if spec.init]
+    waiting = [spec.name for spec in inits if not initialized(spec, view.told[spec.name])]
     if view.phase == "Succeeded":
         return "True", "PodCompleted", ""
-    if waiting:
+    mains = (spec for spec in view.containers if not spec.init)
+    if waiting and not any(view.told[spec.name]["started"] for spec in mains):
         text = f"containers with incomplete status: {wording.bracketed(waiting)}"
         return "False", "ContainersNotInitialized", text
     return "True", "", ""
 
 
-def initialized(record: records.Record) -> bool:
+def initialized(spec: podspec.Container, entry: Mapping[str, Any]) -> bool:
     """Whether an init container is done (or a sidecar has started)."""
-    if record.spec.sidecar:
-        return record.started
-    return record.ended is not None and record.ended.exit_code == 0
+    return bool(entry["started"] if spec.sidecar else entry["ready"])
 
 
 def _containers_ready(view: PodView) -> tuple[str, str, str]:
     if view.phase in ("Succeeded", "Failed"):
-        ran = any(r.ended for r in view.containers if not r.spec.init)
-        if ran:
-            return "False", "PodCompleted" if view.phase == "Succeeded" else "PodFailed", ""
-    counted = (r for r in view.containers if not r.spec.init or r.spec.sidecar)
-    unready = [r.spec.name for r in counted if not r.ready]
+        return "False", "PodCompleted" if view.phase == "Succeeded" else "PodFailed", ""
+    counted = (spec.name for spec in view.containers if not spec.init or spec.sidecar)
+    unready = [name for name in counted if not view.told[name]["ready"]]
     if unready:
         text = f"containers with unready status: {wording.bracketed(unready)}"
         return "False", "ContainersNotReady", text
@@ -128,10 +112,22 @@ def _ready(view: PodView) -> tuple[str, str, str]:
     status, reason, message = _containers_ready(view)
     if status == "False":
         return status, reason, message
-    for gate in view.gates:
-        found = view.gate_status.get(gate)
-        if found != "True":
-            text = "does not exist" if found is None else f'is not "True": "{found}"'
-            why = f'corresponding condition of pod readiness gate "{gate}" {text}.'
-            return "False", "ReadinessGatesNotReady", why
+    missing = [text for gate in view.gates if (text := _gate(gate, view.gate_status.get(gate)))]
+    if missing:
+        return "False", "ReadinessGatesNotReady", ", ".join(missing)
     return "True", "", ""
+
+
+def _gate(gate: str, found: str | None) -> str:
+    if found is None:
+        return f'corresponding condition of pod readiness gate "{gate}" does not exist.'
+    if found != "True":
+        return f'the status of pod readiness gate "{gate}" is not "True", but {found}'
+    return ""
+
+
+def foreign(pod: podspec.Pod) -> dict[str, str]:
+    """The status of the conditions that others wrote, by type."""
+    found = (pod.raw.get("status") or {}).get("conditions") or []
+    ours = (*ORDER, names.CONDITION_STARTING)
+    return {entry["type"]: entry["status"] for entry in found if entry["type"] not in ours}

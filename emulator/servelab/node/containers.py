@@ -154,6 +154,7 @@ def _run(ctx: Context, record: records.Record, at: float) -> None:
     if record.spec.init and not record.spec.sidecar:
         # What an init container does is not emulated: it is done at once.
         record.end(0, at)
+        record.ready = True
     ctx.write(at)
     state = ctx.state
     if state.cursor < len(state.records) and record is state.records[state.cursor]:

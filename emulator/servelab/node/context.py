@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from modelserve.api import names, timestamps
+from modelserve.api import timestamps
 from servelab.node import actions, conditions, images, podspec, records, starting
+from servelab.node.kubelet import entries
 from servelab.timing import transfers
 
 NEVER = float("inf")
@@ -113,14 +114,19 @@ class Context:
         """The pod's status, our keys only, as a strategic merge patch."""
         state = self.state
         over = state.stage in (Stage.STOPPING, Stage.GONE) and not self.running
-        phase = conditions.phase(state.records, self.pod.restart_policy, over=over)
+        told = {record.spec.name: record.to_json() for record in state.records}
+        ran = any(r.container_id for r in state.records if not r.spec.init)
+        phase = entries.phase(self.pod, told, terminal=over, initialized=ran)
+        if over and phase not in ("Succeeded", "Failed"):
+            phase = "Failed"
         view = conditions.PodView(
             self.pod.generation,
             state.sandbox,
             phase,
-            state.records,
+            self.pod.containers,
+            told,
             self.pod.readiness_gates,
-            {entry["type"]: entry["status"] for entry in _foreign(self.pod)},
+            conditions.foreign(self.pod),
             state.cold.condition(self.progress(now_real_s)) if state.cold else None,
         )
         rows = conditions.render(view, state.flips, now_real_s)
@@ -136,12 +142,6 @@ class Context:
         if any(record.container_id for record in state.records):
             body |= {"podIP": self.pod_ip, "podIPs": [{"ip": self.pod_ip}]}
         for key, init in (("initContainerStatuses", True), ("containerStatuses", False)):
-            listed = [r.to_json() for r in state.records if r.spec.init is init]
+            listed = [told[r.spec.name] for r in state.records if r.spec.init is init]
             body |= {key: listed} if listed else {}
         return body
-
-
-def _foreign(pod: podspec.Pod) -> list[dict[str, str]]:
-    found = (pod.raw.get("status") or {}).get("conditions") or []
-    ours = (*conditions.ORDER, names.CONDITION_STARTING)
-    return [entry for entry in found if entry["type"] not in ours]

@@ -12,6 +12,7 @@ from modelserve.api import names
 from servelab.engine import pool as worker_pool
 from servelab.node import (
     addresses,
+    admission,
     figures,
     heartbeat,
     machine,
@@ -29,6 +30,8 @@ STATUS_PERIOD_REAL_S = 300.0
 # Changes that come close together are taken together.
 GATHER_REAL_S = 0.05
 RETRY_REAL_S = 1.0
+# A kubelet's events have their own filter (see ``spam``).
+UNLIMITED = 1_000_000
 
 
 class Emulator:
@@ -157,7 +160,9 @@ class Emulator:
             return
         serialize = spec is None or spec.kubelet.serialize_image_pulls
         host = machine.make_host(node, self._kubelet.host, self._clock.scale, serialize=serialize)
-        sink = events.EventSink(self._cluster, "kubelet", self._clock, host=name)
+        sink = events.EventSink(
+            self._cluster, "kubelet", self._clock, host=name, per_minute=UNLIMITED
+        )
         self._machines[name] = machine.Machine(
             node, facts, host, sink, lambda: self._images_changed(name)
         )
@@ -198,13 +203,19 @@ class Emulator:
             self._take_on(new, node)
 
     def _take_on(self, pod: ports.Object, node: machine.Machine) -> None:
+        parsed = podspec.parse(pod)
         try:
-            found = runner.PodRunner(podspec.parse(pod), node, self._services)
+            rejection = None if resume.begun(parsed) else self._admit(pod, node)
+            found = runner.PodRunner(parsed, node, self._services, rejection)
         except errors.ModelServeError as error:
             log.error("pod %s cannot be run: %s", pod["metadata"]["name"], error)
             return
         self._runners[_uid(pod)] = found
         found.start()
+
+    def _admit(self, pod: ports.Object, node: machine.Machine) -> admission.Rejection | None:
+        others = [found.pod.raw for found in self._runners.values() if found.node is node]
+        return admission.admit(pod, node.object, others)
 
     def _end(self, uid: str) -> None:
         found = self._runners.pop(uid, None)

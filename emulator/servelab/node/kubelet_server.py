@@ -6,15 +6,19 @@ import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from aiohttp import web
 
 from modelserve import errors, ports
 from modelserve.api import timestamps
 from servelab.node import journal, wording
-from servelab.node.records import Record
 
+# What a kubelet says in place of the reason.
+_WAITS = {
+    "ErrImagePull": "image can't be pulled",
+    "ImagePullBackOff": "trying and failing to pull image",
+}
 NOT_YET = "exec, attach and port-forward are not served by emulated nodes yet\n"
 
 
@@ -24,8 +28,8 @@ class LoggedPod(Protocol):
     @property
     def journals(self) -> dict[str, journal.Journal]: ...
 
-    def record(self, container: str) -> Record | None:
-        """The container of that name, or None."""
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """The container's entry in the pod's status; None if there is no such container."""
         ...
 
 
@@ -92,21 +96,26 @@ class KubeletServer:
         if pod is None:
             name = f"{where['pod']}_{where['namespace']}"
             return web.Response(status=404, text=f'pod "{name}" not found\n')
-        record = pod.record(where["container"])
-        if record is None:
+        entry = pod.entry(where["container"])
+        if entry is None:
             text = f'container "{where["container"]}" not found in pod "{where["pod"]}"\n'
             return web.Response(status=404, text=text)
         try:
             query = read_query(request.query, self._now_s())
         except errors.InputError as error:
             return web.Response(status=400, text=f"{error}\n")
-        refusal = _refusal(record, where["pod"], query)
+        refusal = _refusal(entry, where["container"], where["pod"], query)
         if refusal:
             return web.Response(status=400, text=refusal)
         found = pod.journals.setdefault(where["container"], journal.Journal())
-        if query.previous:
+        state = entry["state"]
+        if query.previous and "terminated" in state:
+            # A kubelet keeps one dead container: the one before was removed when this one died.
+            gone = entry["lastState"]["terminated"]["containerID"]
+            return web.Response(text=wording.log_gone(gone))
+        if query.previous and "running" in state:
             return _whole(found.previous or (), query)
-        if query.follow and record.running:
+        if query.follow and "running" in state:
             return await _stream(request, found, query)
         return _whole(found.lines, query)
 
@@ -139,12 +148,17 @@ def read_query(query: Mapping[str, str], now_s: float) -> journal.Query:
     )
 
 
-def _refusal(record: Record, pod: str, query: journal.Query) -> str:
-    name = record.spec.name
+def _refusal(entry: Mapping[str, Any], name: str, pod: str, query: journal.Query) -> str:
+    """Why there is no such log; empty if there is."""
+    if not entry:
+        return wording.log_unavailable(name, pod)
+    state, last = entry["state"], (entry.get("lastState") or {}).get("terminated")
     if query.previous:
-        return "" if record.last else wording.no_previous(name, pod)
-    ran = record.running or record.ended or record.last
-    return "" if ran else wording.waiting_to_start(name, pod, record.waiting)
+        return "" if last else wording.no_previous(name, pod)
+    waiting = state.get("waiting")
+    if waiting is None or last:
+        return ""
+    return wording.waiting_to_start(name, pod, _WAITS.get(waiting["reason"], waiting["reason"]))
 
 
 def _whole(lines: Iterable[journal.Line], query: journal.Query) -> web.Response:

@@ -1,7 +1,7 @@
 """One emulated node as the process holds it: rates, images, transfers, events."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from modelserve import ports
 from modelserve.adapters import events
@@ -9,7 +9,7 @@ from modelserve.api import names
 from modelserve.catalog import gpus
 from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart
-from servelab.node import images, planning, stages
+from servelab.node import images, planning, spam, stages
 from servelab.node.context import Host
 from servelab.timing import transfers
 
@@ -23,6 +23,7 @@ class Machine:
     host: Host
     sink: events.EventSink
     images_changed: Callable[[], None]
+    ration: spam.Filter = field(default_factory=spam.Filter)
 
     @property
     def name(self) -> str:

@@ -6,7 +6,7 @@ its jitter, drawn from the pod's UID.
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from modelserve import errors
 from modelserve.api import names, quantities, wire
@@ -17,6 +17,7 @@ from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.surfaces import registry
 from servelab.node import images, podspec, starting
+from servelab.node.kubelet import behavior
 from servelab.timing import jitter, transfers
 
 # Compressed bytes of an image that neither the pod nor the catalogue knows; our choice, about what
@@ -45,6 +46,9 @@ class PodPlan:
     """
 
     works: Mapping[str, transfers.Work]
+    behaviors: Mapping[str, behavior.Behavior] = field(default_factory=dict)
+    images: Mapping[str, behavior.ImageFact] = field(default_factory=dict)
+    fault: str = ""  # what is wrong with its annotations
     engine: starting.EngineStart | None = None
     container: podspec.Container | None = None
     refusal: str = ""
@@ -53,23 +57,46 @@ class PodPlan:
 
 def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPlan:
     """Plan the pod's start on that node."""
-    works = {spec.name: _pull(pod, spec, facts) for spec in pod.containers}
+    found, behaviors, fault = _annotated(pod)
+    works = {spec.name: _pull(pod, spec, facts, found) for spec in pod.containers}
     for spec in pod.containers:
         if spec.init:
             continue
         try:
             launch = launches.parse(spec.raw, pod.annotations, facts.gpu)
         except errors.UsageError as error:
-            return PodPlan(works, _refused(spec), spec, error.told(), exit_code=USAGE_EXIT_CODE)
+            return _engine_plan(works, _refused(spec), spec, error.told(), USAGE_EXIT_CODE)
         except errors.InputError as error:
-            return PodPlan(works, _refused(spec), spec, f"ERROR {error}")
+            return _engine_plan(works, _refused(spec), spec, f"ERROR {error}")
         if launch is not None:
             refusal = _misfit(launch, facts.gpu)
             cache = coldstart.CacheState(image_present=store.present(spec.image))
             planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
             engine = _engine(pod, spec, launch, planned, facts.gpu)
-            return PodPlan(works, _silent(engine) if refusal else engine, spec, refusal)
-    return PodPlan(works)
+            return _engine_plan(works, _silent(engine) if refusal else engine, spec, refusal)
+    return PodPlan(works, behaviors, found, fault)
+
+
+def _engine_plan(
+    works: Mapping[str, transfers.Work],
+    engine: starting.EngineStart,
+    spec: podspec.Container,
+    refusal: str,
+    exit_code: int = 1,
+) -> PodPlan:
+    return PodPlan(works, engine=engine, container=spec, refusal=refusal, exit_code=exit_code)
+
+
+def _annotated(
+    pod: podspec.Pod,
+) -> tuple[Mapping[str, behavior.ImageFact], Mapping[str, behavior.Behavior], str]:
+    """Facts of images, behaviours, and what is wrong with the annotations that say so."""
+    found: Mapping[str, behavior.ImageFact] = {}
+    try:
+        found = behavior.parse_images(pod)
+        return found, behavior.parse(pod), ""
+    except errors.InputError as error:
+        return found, dict.fromkeys((c.name for c in pod.containers), behavior.PLAIN), str(error)
 
 
 def _misfit(launch: launches.Launch, gpu: gpus.Gpu) -> str:
@@ -94,7 +121,7 @@ def _engine(
     planned: coldstart.Plan,
     gpu: gpus.Gpu,
 ) -> starting.EngineStart:
-    said = registry.of(launch.engine).log.start_lines(launch, planned, gpu)
+    said = registry.of(launch.engine, launch.options).log.start_lines(launch, planned, gpu)
     load_s, size = planned.weights.duration_s, planned.weights.n_bytes
     parts = ((wire.Phase.WEIGHT_LOAD, load_s, size), (wire.Phase.WARM_UP, planned.warm_up_s, 0))
     steps = (
@@ -114,8 +141,14 @@ def _refused(spec: podspec.Container) -> starting.EngineStart:
     return starting.EngineStart(spec.name, (starting.Step(wire.Phase.WARM_UP, work, REFUSAL_S),))
 
 
-def _pull(pod: podspec.Pod, spec: podspec.Container, facts: NodeFacts) -> transfers.Work:
+def _pull(
+    pod: podspec.Pod,
+    spec: podspec.Container,
+    facts: NodeFacts,
+    told: Mapping[str, behavior.ImageFact],
+) -> transfers.Work:
     """The pull of one image, as if it were not there."""
+    said = told.get(spec.image, behavior.ImageFact())
     known = catalogue.find(spec.image)
     size = known.compressed_bytes if known else UNKNOWN_IMAGE_BYTES
     share = known.largest_layer_share if known else catalogue.LARGEST_LAYER_SHARE
@@ -124,6 +157,9 @@ def _pull(pod: podspec.Pod, spec: podspec.Container, facts: NodeFacts) -> transf
         # One that cannot be read is told in the pod's log, by the engine's own parser.
         with contextlib.suppress(errors.QuantityError):
             size = quantities.parse_bytes(wanted)
+    size = size if said.size_bytes is None else said.size_bytes
+    if said.pull_s is not None:
+        return transfers.Work(said.pull_s, size)
     registry = coldstart.Limit(
         coldstart.Binds.REGISTRY, facts.rates.registry_bytes_per_s, shared=True
     )

@@ -7,6 +7,8 @@ from typing import Any
 
 from modelserve.ports import Object
 
+TARGETS = ("httpGet", "tcpSocket", "grpc", "exec")
+
 
 class ProbeKind(StrEnum):
     STARTUP = "Startup"
@@ -26,6 +28,8 @@ class Probe:
     port: int
     path: str
     scheme: str
+    target: str = "httpGet"
+    grace_real_s: float | None = None  # of a kill for its sake; None: the pod's
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,18 @@ class Pod:
     readiness_gates: tuple[str, ...]
     containers: tuple[Container, ...]
     raw: Object
+
+    @property
+    def grace_real_s(self) -> float:
+        """What its containers have between SIGTERM and SIGKILL."""
+        asked = self.raw["metadata"].get("deletionGracePeriodSeconds")
+        found = self.raw["spec"].get("terminationGracePeriodSeconds", 30)
+        return float(found if asked is None else asked)
+
+    @property
+    def deleted(self) -> bool:
+        """Whether its deletion was asked for."""
+        return bool(self.raw["metadata"].get("deletionTimestamp"))
 
     @property
     def annotations(self) -> Mapping[str, str]:
@@ -119,7 +135,9 @@ def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | N
     raw = container.get(key)
     if not raw:
         return None
-    target = raw.get("httpGet") or raw.get("tcpSocket") or raw.get("grpc") or {}
+    how = next((each for each in TARGETS if raw.get(each)), "exec")
+    target = raw.get(how) or {}
+    grace = raw.get("terminationGracePeriodSeconds")
     return Probe(
         kind=kind,
         initial_delay_s=float(raw.get("initialDelaySeconds", 0)),
@@ -129,6 +147,8 @@ def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | N
         port=_port(target.get("port", 0), container.get("ports") or ()),
         path=target.get("path", "/"),
         scheme=str(target.get("scheme", "HTTP")).lower(),
+        target=how,
+        grace_real_s=None if grace is None else float(grace),
     )
 
 

@@ -1,7 +1,9 @@
-"""What the emulator's node loop needs of the engines' side."""
+"""What the emulator's node loop needs of the engines' side, and of a pod's life."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
+
+from servelab.node import actions, podspec
 
 
 class Engines(Protocol):
@@ -23,3 +25,52 @@ class Engines(Protocol):
     async def drain(self, uid: str, grace_real_s: float) -> None: ...
 
     async def kill(self, uid: str) -> None: ...
+
+
+class Life(Protocol):
+    """One pod's life, as its driver sees it. Times are Unix seconds, real."""
+
+    @property
+    def pod(self) -> podspec.Pod: ...
+
+    @property
+    def finished(self) -> bool:
+        """Nothing will ever happen again."""
+        ...
+
+    def advance(self, now_real_s: float) -> list[actions.Action]:
+        """Let everything happen that is due, and return what is to be done, in order."""
+        ...
+
+    def next_wake_real_s(self) -> float: ...
+
+    def update(self, pod: podspec.Pod, now_real_s: float) -> None:
+        """The object changed."""
+        ...
+
+    def delete(self, deadline_real_s: float) -> None:
+        """Its deletion was asked for."""
+        ...
+
+    def removed(self, now_real_s: float) -> list[actions.Action]:
+        """Its object is gone: what is still to be told."""
+        ...
+
+    def reserved(self, dial: str) -> None: ...
+
+    def serving(self, now_real_s: float) -> None: ...
+
+    def drained(self, now_real_s: float) -> None: ...
+
+    def exited(self, exit_code: int, now_real_s: float) -> None: ...
+
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """The container's entry in the pod's status, empty if that has none yet.
+
+        None if there is no such container.
+        """
+        ...
+
+    def pulls(self) -> Sequence[str]:
+        """Keys of its image pulls that may be under way."""
+        ...

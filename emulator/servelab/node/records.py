@@ -124,7 +124,7 @@ class Record:
             "imageID": images.digest(self.spec.image) if ran else "",
         }
         if ran:
-            body |= {"containerID": self.container_id, **_ran(self.spec)}
+            body |= {"containerID": self.container_id, **particulars(self.spec)}
         return body | {"started": self.started}
 
     def _state(self) -> dict[str, Any]:
@@ -136,14 +136,17 @@ class Record:
         return {"waiting": {"reason": self.waiting, **message}}
 
 
-def _ran(spec: podspec.Container) -> dict[str, Any]:
+def particulars(spec: podspec.Container) -> dict[str, Any]:
+    """What an entry of a container that has run tells besides: resources, mounts, user."""
     resources = {k: v for k, v in (spec.raw.get("resources") or {}).items() if v and k != "claims"}
     mounts = [
         {"name": mount["name"], "mountPath": mount["mountPath"]}
         | ({"readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else {})
         for mount in spec.raw.get("volumeMounts") or ()
     ]
+    requests = resources.get("requests")
     return {
+        **({"allocatedResources": requests} if requests else {}),
         "resources": resources,
         **({"volumeMounts": mounts} if mounts else {}),
         "user": {"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}},

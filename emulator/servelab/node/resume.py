@@ -105,6 +105,7 @@ def _record(
     elif "terminated" in known:
         record.ended = records.Ended.parse(known["terminated"])
         record.started_at_s = record.ended.started_at_s
+        record.ready = spec.init and record.ended.exit_code == 0
     else:
         waiting = known.get("waiting") or {}
         record.waiting = waiting.get("reason", record.waiting)

@@ -4,28 +4,36 @@ import asyncio
 import contextlib
 import hashlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import conditions, timestamps
 from servelab.engine import stamps
 from servelab.node import (
     actions,
+    admission,
+    configuration,
     journal,
     machine,
     planning,
     podspec,
-    records,
     resume,
     stages,
+    wording,
     writer,
 )
 from servelab.node.addresses import PodAddresses
 from servelab.node.context import NEVER
-from servelab.node.ports import Engines
+from servelab.node.kubelet import resuming, state
+from servelab.node.kubelet.life import PlainLife
+from servelab.node.ports import Engines, Life
 
 log = logging.getLogger(__name__)
+
+# Between two looks for a ConfigMap or Secret that is missing.
+CONFIGURATION_REAL_S = 2.0
 
 
 @dataclass(slots=True)
@@ -43,18 +51,20 @@ class Services:
 class PodRunner:
     """One pod on one emulated node. ``start`` it once; ``gone`` when its object has disappeared."""
 
-    def __init__(self, pod: podspec.Pod, node: machine.Machine, services: Services) -> None:
+    def __init__(
+        self,
+        pod: podspec.Pod,
+        node: machine.Machine,
+        services: Services,
+        rejection: admission.Rejection | None = None,
+    ) -> None:
+        """``rejection`` says why the node does not admit it, if so."""
         self.node = node
         self.journals: dict[str, journal.Journal] = {}
         self._services = services
         self._plan = planning.plan(pod, node.facts, node.host.images)
         self._refusal = self._plan.refusal
-        address = services.addresses.restore(pod.uid, resume.known_ip(pod))
-        arguments = (pod, node.host, address, self._plan.works, self._plan.engine)
-        if resume.begun(pod):
-            self.life = resume.life(*arguments, services.unix_s())
-        else:
-            self.life = stages.PodLife(*arguments)
+        self.life = self._begin(pod, rejection)
         self._writer = writer.PodWriter(services.cluster, pod.raw, services.writes)
         self._wake = asyncio.Event()
         self._commands: asyncio.Queue[actions.Command] = asyncio.Queue()
@@ -65,13 +75,30 @@ class PodRunner:
     def pod(self) -> podspec.Pod:
         return self.life.pod
 
-    def record(self, container: str) -> records.Record | None:
-        """The container of that name, or None."""
-        found = self.life.state.records
-        return next((record for record in found if record.spec.name == container), None)
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """What the pod's status tells of the container; None if there is none of that name."""
+        return self.life.entry(container)
+
+    def _begin(self, pod: podspec.Pod, rejection: admission.Rejection | None) -> Life:
+        plan, services = self._plan, self._services
+        address = services.addresses.restore(pod.uid, resume.known_ip(pod))
+        if plan.engine is not None and rejection is None:
+            arguments = (pod, self.node.host, address, plan.works, plan.engine)
+            if resume.begun(pod):
+                return resume.life(*arguments, services.unix_s())
+            return stages.PodLife(*arguments)
+        for image, fact in plan.images.items():
+            if fact.present and not self.node.host.images.present(image):
+                self.node.host.images.add(image, fact.size_bytes or 0)
+        around = state.Surroundings(
+            self.node.host, address, plan.works, plan.behaviors, plan.images, rejection
+        )
+        return resuming.resume(pod, around) if resume.begun(pod) else PlainLife(pod, around)
 
     def start(self) -> None:
         """Begin to drive it."""
+        if self._plan.fault:
+            self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
         self.see(self.pod)
         work = (self._live(), self._writer.run(), self._command())
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
@@ -104,9 +131,10 @@ class PodRunner:
         """The object is gone: stop at once, end the engine, give the address back."""
         await self.stop()
         self._services.addresses.free(self.pod.uid)
-        for record in self.life.state.records:
-            if record.pull_key:
-                self.node.host.images.abandon(record.pull_key)
+        for action in self.life.removed(self._services.unix_s()):
+            self._do(action)
+        for key in self.life.pulls():
+            self.node.host.images.abandon(key)
         if self._plan.engine is not None:
             await self._quietly(self._services.engines.kill(self.pod.uid))
         for found in self.journals.values():
@@ -124,16 +152,57 @@ class PodRunner:
             log.error("pod %s/%s", self.pod.namespace, self.pod.name, exc_info=error)
 
     async def _live(self) -> None:
-        due = NEVER
+        due = look_due = NEVER
+        missing = await self._look_for_configuration()
         while not self.life.finished:
             self._wake.clear()
             now = self._services.unix_s()
+            if missing and now >= look_due:
+                missing = await self._look_for_configuration()
             if now > due:
                 self._services.late(now - due)
             for action in self.life.advance(now):
                 self._do(action)
             due = self.life.next_wake_real_s()
-            await self._pause(due)
+            look_due = now + CONFIGURATION_REAL_S if missing else NEVER
+            await self._pause(min(due, look_due))
+
+    async def _look_for_configuration(self) -> bool:
+        """Find what the environment of its containers misses; returns whether anything."""
+        if not isinstance(self.life, PlainLife):
+            return False
+        wanted = {spec.name: configuration.references(spec) for spec in self.pod.containers}
+        mounts = configuration.volumes(self.pod)
+        every = {reference for found in wanted.values() for reference in found}
+        every |= {reference for _, reference in mounts}
+        found = {
+            (reference.kind, reference.name): keys
+            for reference in every
+            if (keys := await self._keys(reference)) is not None
+        }
+        faults = {
+            name: configuration.fault(self.pod.namespace, references, found)
+            for name, references in wanted.items()
+        }
+        self.life.state.config_faults = faults
+        unmounted = (
+            wording.mount_failed(volume, why)
+            for volume, reference in mounts
+            if (why := configuration.fault(self.pod.namespace, [reference], found))
+        )
+        self.life.state.volume_fault = next(unmounted, "")
+        return any(faults.values()) or bool(self.life.state.volume_fault)
+
+    async def _keys(self, reference: configuration.Reference) -> frozenset[str] | None:
+        """The keys it has; None if it does not exist. What we may not see counts as complete."""
+        kind = ports.SECRETS if reference.kind == "Secret" else ports.CONFIG_MAPS
+        try:
+            found = await self._services.cluster.get(kind, self.pod.namespace, reference.name)
+        except errors.NotFound:
+            return None
+        except errors.ClusterError:
+            return frozenset([reference.key])
+        return frozenset({**(found.get("data") or {}), **(found.get("binaryData") or {})})
 
     async def _pause(self, until_real_s: float) -> None:
         if until_real_s == NEVER:
@@ -149,8 +218,8 @@ class PodRunner:
                 self._writer.status(status)
             case actions.Annotate(annotations):
                 self._writer.annotate(annotations)
-            case actions.Emit(kind, reason, message, field_path):
-                self.node.sink.emit(self._subject(), kind, reason, message, field_path=field_path)
+            case actions.Emit():
+                self._emit(action)
             case actions.Log(container, at, line):
                 self._journal(container).append(at, stamps.stamped(line, at))
             case actions.NewLog(container):
@@ -161,6 +230,16 @@ class PodRunner:
                 self._writer.delete()
             case actions.ImagesChanged():
                 self.node.images_changed()
+
+    def _emit(self, event: actions.Emit) -> None:
+        if self.node.ration.lets(self.pod.uid, event.kind, self._services.unix_s()):
+            self.node.sink.emit(
+                self._subject(),
+                event.kind,
+                event.reason,
+                event.message,
+                field_path=event.field_path,
+            )
 
     async def _command(self) -> None:
         while True:

@@ -7,6 +7,7 @@ after a gap the pod stands where it would have stood.
 """
 
 from collections.abc import Mapping
+from typing import Any
 
 from modelserve.api import names, wire
 from servelab.node import actions, containers, engines, podspec, probes, records, starting, wording
@@ -101,6 +102,19 @@ class PodLife:
     def exited(self, exit_code: int, now_real_s: float) -> None:
         """The engine ended by itself, or with its worker process."""
         self._engine_ended(exit_code, now_real_s)
+
+    def removed(self, now_real_s: float) -> list[actions.Action]:
+        """The object is gone, by force: nothing is left to be told."""
+        return []
+
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """What the pod's status tells of the container; None if there is none of that name."""
+        found = (r.to_json() for r in self.state.records if r.spec.name == container)
+        return next(found, None)
+
+    def pulls(self) -> list[str]:
+        """Keys of its pulls at the node's image store."""
+        return [record.pull_key for record in self.state.records if record.pull_key]
 
     def _engine_ended(self, exit_code: int, now_real_s: float) -> None:
         record = self.context.engine_record()

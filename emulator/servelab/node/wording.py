@@ -78,3 +78,70 @@ def waiting_to_start(container: str, pod: str, reason: str) -> str:
 
 def no_previous(container: str, pod: str) -> str:
     return f'previous terminated container "{container}" in pod "{pod}" not found'
+
+
+def init_failed_probe_kill(container: str, kind: str) -> str:
+    """Of a sidecar; ``kind`` is startup or liveness."""
+    return f"Init container {container} failed {kind} probe"
+
+
+def failed_probe_end(container: str, kind: str) -> str:
+    """Where the pod's policy has it not start again."""
+    return f"Container {container} failed {kind} probe"
+
+
+def answered(status: int) -> str:
+    """What an HTTP probe says of a status that is no success."""
+    return f"HTTP probe failed with statuscode: {status}"
+
+
+def not_connected(ip: str, port: int) -> str:
+    """What a TCP probe says of a port on which nothing listens."""
+    return f"dial tcp {ip}:{port}: connect: connection refused"
+
+
+def back_off_pull(image: str) -> str:
+    return f'Back-off pulling image "{image}"'
+
+
+def pull_failed(image: str, why: str) -> str:
+    return f'Failed to pull image "{image}": {why}'
+
+
+def cannot_start(why: str) -> str:
+    """What containerd 2 and runc say of a process that cannot be started."""
+    return (
+        "failed to create containerd task: failed to create shim task: OCI runtime create failed: "
+        f"runc create failed: unable to start container process: {why}"
+    )
+
+
+def post_start_failed(hook: str, container: str, pod: str, why: str) -> str:
+    """``pod`` is name_namespace(uid)."""
+    return (
+        f'Exec lifecycle hook ({hook}) for Container "{container}" in Pod "{pod}" failed - '
+        f'error: {why}, message: ""'
+    )
+
+
+def log_unavailable(container: str, pod: str) -> str:
+    """The log endpoint's answer for a container of which the status tells nothing."""
+    return f'container "{container}" in pod "{pod}" is not available'
+
+
+def mount_failed(volume: str, why: str) -> str:
+    return f'MountVolume.SetUp failed for volume "{volume}" : {why}'
+
+
+def bad_image_name(image: str, why: str) -> str:
+    return (
+        f'Failed to apply default image tag "{image}": couldn\'t parse image name "{image}": {why}'
+    )
+
+
+def log_gone(container_id: str) -> str:
+    """The log endpoint's answer for a container that the kubelet has removed."""
+    return f"unable to retrieve container logs for {container_id}"
+
+
+DEADLINE = "Pod was active on the node longer than the specified deadline"

@@ -182,7 +182,7 @@ def _spec(
         loader=_word(types.Loader, names.LOADER, loader or seen.loader or "default"),
         image_bytes=quantities.parse_bytes(size) if size else None,
         warm_up_s=_number(annotations, names.WARM_UP_SECONDS),
-        gpu_memory_utilization=seen.gpu_memory_utilization or types.DEFAULT_GPU_MEMORY_UTILIZATION,
+        gpu_memory_utilization=seen.gpu_memory_utilization or defaults.gpu_memory_utilization,
         enforce_eager=seen.enforce_eager,
         prefix_caching=seen.prefix_caching,
         kv_dtype_bytes=seen.kv_dtype_bytes,

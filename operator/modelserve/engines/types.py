@@ -11,7 +11,7 @@ from modelserve.api.spec import Quantization as Quantization
 from modelserve.catalog import storage
 from modelserve.catalog.architecture import Model
 
-# Share of GPU memory an engine takes (catalogue constants); rendered only where a spec differs.
+# Share of GPU memory that a ModelServe gives its engine (catalogue constants).
 DEFAULT_GPU_MEMORY_UTILIZATION = 0.9
 
 
@@ -129,6 +129,7 @@ class Defaults:
     max_sequences: int
     max_batched_tokens: int
     port: int
+    gpu_memory_utilization: float = DEFAULT_GPU_MEMORY_UTILIZATION
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,9 @@ PROFILE = types.Profile(
     while_loading=types.WhileLoading.REFUSED,
 )
 
+# Of 0.33.0; earlier versions took 0.9.
+GPU_MEMORY_UTILIZATION = 0.92
+
 # What `vllm serve` without a model serves.
 DEFAULT_MODEL = "Qwen/Qwen3-0.6B"
 
@@ -99,7 +102,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--quantization=bitsandbytes")
     if spec.loader is Loader.STREAMING and spec.quantization is not Quantization.INT4:
         args.append("--load-format=runai_streamer")
-    if spec.gpu_memory_utilization != types.DEFAULT_GPU_MEMORY_UTILIZATION:
+    if spec.gpu_memory_utilization != GPU_MEMORY_UTILIZATION:
         args.append(f"--gpu-memory-utilization={spec.gpu_memory_utilization:g}")
     if spec.enforce_eager:
         args.append("--enforce-eager")
@@ -175,8 +178,8 @@ def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
     """vLLM's own limits by GPU memory: 1024 sequences from 70 GiB on (not on A100), else 256."""
     gib = gpu.driver_memory_mib / 1024 if gpu is not None else 0.0
     if gpu is None or gib < 70 or gpu.key.startswith("a100"):
-        return types.Defaults(max_sequences=256, max_batched_tokens=2048, port=8000)
-    return types.Defaults(1024, 16384 if gib >= 160 else 8192, port=8000)
+        return types.Defaults(256, 2048, 8000, GPU_MEMORY_UTILIZATION)
+    return types.Defaults(1024, 16384 if gib >= 160 else 8192, 8000, GPU_MEMORY_UTILIZATION)
 
 
 def _model_first(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def test_vllm_is_rendered_as_the_real_one_takes_it() -> None:
     assert " ".join((*rendered.command, *rendered.args)) == (
         f"vllm serve {LLAMA} --served-model-name=llama-8b --tensor-parallel-size=2 "
         "--max-num-seqs=32 --max-num-batched-tokens=8192 --max-model-len=8192 "
-        "--quantization=fp8 --port=8000 --enable-prefix-caching"
+        "--quantization=fp8 --gpu-memory-utilization=0.9 --port=8000 --enable-prefix-caching"
     )
 
 

@@ -21,9 +21,11 @@ class FakePod:
         spec = podspec.Container("engine", "a:1", "Always", False, False, (), raw)
         self.found = records.Record(spec)
         self.journals: dict[str, journal.Journal] = {}
+        self.told = True
 
-    def record(self, container: str) -> records.Record | None:
-        return self.found if container == "engine" else None
+    def entry(self, container: str) -> dict[str, Any] | None:
+        told = self.found.to_json() if self.told else {}
+        return told if container == "engine" else None
 
     def started(self, *lines: str) -> "FakePod":
         self.found.start("uid", 1.0)
@@ -84,7 +86,35 @@ async def test_the_previous_log_is_kept_over_a_restart(client: Any, pod: FakePod
     pod.started("a").found.end(1, 2.0)
     pod.found.again()
     pod.journals["engine"].rotate()
+    pod.started("b")
     assert await text(client, "previous=true") == (200, "a\n")
+
+
+async def test_while_it_waits_both_logs_are_the_last_one(client: Any, pod: FakePod) -> None:
+    pod.started("a").found.end(1, 2.0)
+    pod.found.back_off()
+    assert await text(client, "previous=true") == await text(client) == (200, "a\n")
+
+
+async def test_a_second_death_removes_the_log_before(client: Any, pod: FakePod) -> None:
+    pod.started("a").found.end(1, 2.0)
+    pod.found.again()
+    pod.started("b").found.end(1, 3.0)
+    status, body = await text(client, "previous=true")
+    assert (status, body.split("://")[0]) == (
+        200,
+        "unable to retrieve container logs for containerd",
+    )
+
+
+async def test_a_container_of_which_nothing_is_told_has_no_log(client: Any, pod: FakePod) -> None:
+    pod.told = False
+    assert await text(client) == (400, 'container "engine" in pod "p" is not available')
+
+
+async def test_a_missing_image_has_words_of_its_own(client: Any, pod: FakePod) -> None:
+    pod.found.waiting = "ImagePullBackOff"
+    assert (await text(client))[1].endswith("is waiting to start: trying and failing to pull image")
 
 
 @pytest.mark.parametrize("path", ["/containerLogs/default/q/engine", f"{PATH}x"])

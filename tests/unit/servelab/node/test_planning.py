@@ -60,6 +60,16 @@ def test_an_unknown_model_says_so(make_pod: Any) -> None:
     assert found.engine is not None
 
 
+def test_a_flag_that_vllm_does_not_have_ends_it_as_argparse_does(make_pod: Any) -> None:
+    args = [*SERVE, "--max-num-seqz=4"]
+    found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
+    assert found.exit_code == 2
+    usage, message, hint = found.refusal.splitlines()
+    assert usage.startswith("usage: vllm [-h] [-v] {chat,")
+    assert message == "vllm: error: unrecognized arguments: --max-num-seqz=4"
+    assert hint == "did you mean --max-num-seqs?"
+
+
 def test_a_model_that_does_not_fit_loads_and_then_says_so(make_pod: Any) -> None:
     large = ["--model", "meta-llama/Llama-3.1-70B-Instruct"]
     found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=large))

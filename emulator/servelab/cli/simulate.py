@@ -1,0 +1,115 @@
+"""``servelab simulate``: one scenario under one policy, on a virtual clock."""
+
+import dataclasses
+import json
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich import box, table
+
+from servelab.cli import scenarios
+from servelab.report import chart, paper
+from servelab.sim import outcome, running
+
+OUT = paper.sheet()
+# Decisions that are shown; all are in the JSON.
+SHOWN = 12
+
+
+@click.command()
+@scenarios.SCENARIO
+@scenarios.TRACE
+@click.option(
+    "--policy",
+    default="committed",
+    show_default=True,
+    help=f"One of {', '.join(running.policies())}.",
+)
+@scenarios.SEED
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def simulate(
+    scenario: str, trace: Path | None, policy: str, seed: int | None, as_json: bool
+) -> None:
+    """Run SCENARIO, a file or the name of one that comes along, on a virtual clock.
+
+    The decisions, the gateway's holding and the engines are the code that runs live. Equal input
+    gives equal output, byte for byte.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    found = scenarios.Found(scenario)
+    if trace is not None:
+        found.with_trace(trace)
+    with scenarios.Bar() as bar:
+        run = running.run(
+            found.scenario,
+            policy,
+            found.lines,
+            seed=seed,
+            progress=lambda at_s: bar.tell(policy, at_s),
+        )
+    came_to = outcome.of(run, found.scenario)
+    if as_json:
+        click.echo(json.dumps(_document(found, run, came_to)))
+    else:
+        _show(found, run, came_to)
+
+
+def _document(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) -> dict[str, Any]:
+    by_model = outcome.by_model(run, found.scenario)
+    models = {
+        model.name: {
+            **by_model[model.name].to_json(),
+            "cold_start_s": [outcome.plain(each) for each in model.ledger.cold_start_s],
+            "ready": [[outcome.plain(at_s), count] for at_s, count in model.ledger.ready],
+            "writes": [
+                {name: outcome.plain(value) for name, value in dataclasses.asdict(each).items()}
+                for each in model.writes
+            ],
+        }
+        for model in run.models
+    }
+    return {"scenario": found.name, "outcome": came_to.to_json(), "models": models}
+
+
+def _show(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) -> None:
+    length_h = came_to.length_s / 3600
+    OUT.print(
+        f"{found.name}, policy {run.policy}, seed {run.seed}: {came_to.requests} requests in "
+        f"{length_h:.2f} simulated hours on {run.gpus} GPUs"
+    )
+    OUT.print(figures_of([came_to], found.scenario.gpu_hour_price is not None))
+    for model in run.models:
+        points = [(at_s - run.start_s, float(count)) for at_s, count in model.ledger.ready]
+        OUT.print(chart.steps(points, came_to.length_s, label=f"{model.name}: ready replicas"))
+        for each in model.writes[:SHOWN]:
+            OUT.print(f"{each.at_s:9.1f} s  {each.before} → {each.after}  {each.reason}")
+        if len(model.writes) > SHOWN:
+            OUT.print(f"           … and {len(model.writes) - SHOWN} more writes, with --json")
+
+
+def figures_of(outcomes: Sequence[outcome.Outcome], priced: bool) -> table.Table:
+    """A row for each policy."""
+    shown = table.Table("policy", box=box.SIMPLE_HEAD)
+    names = ["peak", "GPU h", "idle GPU h", "cold starts", "TTFT p50", "p95", "p99", "held p95"]
+    names += ["in SLO", "writes", "refused", *(["cost"] if priced else [])]
+    for name in names:
+        shown.add_column(name, justify="right")
+    for one in outcomes:
+        row = [one.policy, f"{one.peak_replicas}", f"{one.gpu_hours:.2f}"]
+        row += [f"{one.idle_gpu_hours:.2f}", f"{one.cold_starts}"]
+        row += [_seconds(one.ttft_p50_s), _seconds(one.ttft_p95_s), _seconds(one.ttft_p99_s)]
+        row += [_seconds(one.held_p95_s), _share(one.slo_attainment), f"{one.scale_writes}"]
+        row += [f"{one.refused + one.expired}", *([f"{one.cost:.2f}"] if priced else [])]
+        shown.add_row(*row)
+    return shown
+
+
+def _seconds(value_s: float) -> str:
+    return "–" if value_s != value_s else f"{value_s:.2f} s"
+
+
+def _share(value: float) -> str:
+    return "–" if value != value else f"{value:.1%}"

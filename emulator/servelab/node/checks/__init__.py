@@ -1,0 +1,1 @@
+"""Holds emulated nodes against recordings of a real kubelet."""

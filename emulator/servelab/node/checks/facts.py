@@ -1,0 +1,121 @@
+"""A pod's story as facts: what changed when, with what differs from cluster to cluster masked."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from modelserve.api import names
+from servelab.node.checks import recording
+
+# No more of them than this are tried to be left out.
+MOST_BLIPS = 6
+# Held for less than this, a value may be lost when a kubelet merges writes.
+BLIP_S = 1.0
+_DURATION = r"(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s)"
+_PULLED = re.compile(rf"in {_DURATION} \({_DURATION} including waiting\)")
+_USED = re.compile(r"(requested: \d+), used: \d+")
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
+_ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
+_CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIMES = ("startedAt", "finishedAt", "containerID")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """``key`` took ``value``: seen at ``t_s``, in update ``number``."""
+
+    key: str
+    value: str
+    t_s: float
+    number: int
+
+
+def mask(text: str, namespace: str, node: str) -> str:
+    """Take out addresses, ids, times, durations of pulls, and the names of namespace and node."""
+    for pattern, word in (
+        (_PULLED, "in <time> (<time> including waiting)"),
+        (_USED, r"\1, used: <n>"),
+        (_STAMP, "<time>"),
+        (_ADDRESS, "<ip>"),
+        (_CONTAINER, "<container>"),
+        (_UID, "<uid>"),
+    ):
+        text = pattern.sub(word, text)
+    text = text.replace(f"_{namespace}(", "_<namespace>(")
+    return re.sub(rf"(?<![\w.-]){re.escape(node)}(?![\w.-])", "<node>", text)
+
+
+def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
+    """Everything one watch event says that must be the same elsewhere."""
+    status, meta = update.status, update.metadata
+    found: dict[str, Any] = {
+        "phase": status.get("phase"),
+        "reason": status.get("reason"),
+        "message": status.get("message"),
+        "startTime": bool(status.get("startTime")),
+        "podIP": bool(status.get("podIP")),
+        "observedGeneration": status.get("observedGeneration"),
+        "qosClass": status.get("qosClass"),
+        "deletionTimestamp": bool(meta.get("deletionTimestamp")),
+        "deletionGracePeriodSeconds": meta.get("deletionGracePeriodSeconds"),
+        "object": "deleted" if update.type == "DELETED" else "there",
+    }
+    for entry in status.get("conditions") or ():
+        if entry["type"] == names.CONDITION_STARTING:
+            continue
+        why = [entry["status"], entry.get("reason"), entry.get("message")]
+        found[f"condition {entry['type']}"] = why
+        found[f"condition {entry['type']} observedGeneration"] = entry.get("observedGeneration")
+    for key in ("initContainerStatuses", "containerStatuses"):
+        for entry in status.get(key) or ():
+            found |= _container(entry)
+    return {key: mask(json.dumps(value), namespace, node) for key, value in found.items()}
+
+
+def _container(entry: Mapping[str, Any]) -> dict[str, Any]:
+    name = f"container {entry['name']}"
+    found = {f"{name} {key}": entry.get(key) for key in ("ready", "started", "restartCount")}
+    for key in ("state", "lastState"):
+        state = entry.get(key) or {}
+        found[f"{name} {key}"] = {
+            kind: {k: v for k, v in (body or {}).items() if k not in _TIMES}
+            for kind, body in state.items()
+        }
+    return found
+
+
+def changes(
+    updates: Sequence[recording.Update], namespace: str, node: str
+) -> dict[str, list[Change]]:
+    """By key, each change in order."""
+    last: dict[str, str] = {}
+    found: dict[str, list[Change]] = {}
+    for number, update in enumerate(updates):
+        for key, value in told(update, namespace, node).items():
+            if last.get(key) == value:
+                continue
+            last[key] = value
+            found.setdefault(key, []).append(Change(key, value, update.t, number))
+    return found
+
+
+def without_blips(ours: Sequence[Change], wanted: Sequence[str]) -> list[Change] | None:
+    """``ours`` less short-lived values, so that it reads as ``wanted``; None if it cannot."""
+    if [change.value for change in ours] == list(wanted):
+        return list(ours)
+    if not len(wanted) < len(ours) <= len(wanted) + 2 * MOST_BLIPS:
+        return None
+    for number in range(len(ours) - 1):
+        if ours[number + 1].t_s - ours[number].t_s >= BLIP_S:
+            continue
+        rest = [*ours[:number], *ours[number + 1 :]]
+        if number and number < len(rest) and rest[number].value == rest[number - 1].value:
+            del rest[number]
+        if len(rest) >= len(wanted):
+            found = without_blips(rest, wanted)
+            if found is not None:
+                return found
+    return None

@@ -1,0 +1,302 @@
+"""Plays recorded pods on an emulated node of a cluster, all side by side, and watches them."""
+
+import asyncio
+import contextlib
+import secrets
+import urllib.parse
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from modelserve import errors, ports
+from modelserve.adapters import clock as clocks
+from modelserve.adapters import kube
+from modelserve.api import names
+from servelab.node.checks import comparing, recording, surroundings
+
+READY_REAL_S = 60.0
+POLL_REAL_S = 0.25
+# After the last fact, for what comes with it: events, and facts that should not come.
+SETTLE_REAL_S = 1.0
+# Logs of a pod that is deleted are read so long before.
+BEFORE_REAL_S = 0.3
+NODE_GPU = "NVIDIA-H100-80GB-HBM3"
+NAMESPACES = ports.Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+ACCOUNTS = ports.Resource("", "v1", "serviceaccounts", "ServiceAccount")
+
+
+@dataclass(slots=True)
+class Played:
+    """A pod that plays: what the watch told so far."""
+
+    scenario: recording.Scenario
+    created_s: float = 0.0
+    updates: list[recording.Update] = field(default_factory=list)
+    logs: list[recording.Log] = field(default_factory=list)
+    events: list[recording.Event] = field(default_factory=list)
+    counts: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # by event name
+    over: bool = False
+
+    @property
+    def name(self) -> str:
+        return str(self.scenario.pod["metadata"]["name"])
+
+
+class Stage:
+    """One emulated node and one namespace, for the length of a check."""
+
+    def __init__(self, cluster: kube.KubeCluster, tell: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._tell = tell
+        self._clock = clocks.SystemClock()
+        self._name = f"kubelet-check-{secrets.token_hex(3)}"
+        self._pods: dict[str, Played] = {}
+
+    @property
+    def place(self) -> comparing.Place:
+        """Where the pods run."""
+        return comparing.Place(self._name, f"{self._name}-0")
+
+    async def play(self, scenarios: Sequence[recording.Scenario]) -> list[comparing.Run]:
+        """Play them all; one run each, in order. Raises ClusterError, SetUpError."""
+        self._pods = {str(s.pod["metadata"]["name"]): Played(s) for s in scenarios}
+        async with self._set_up():
+            watching = asyncio.create_task(self._watch())
+            counting = asyncio.create_task(self._count())
+            telling = asyncio.create_task(self._report())
+            try:
+                await asyncio.gather(*(self._one(each) for each in self._pods.values()))
+            finally:
+                for task in (watching, counting, telling):
+                    task.cancel()
+                await asyncio.gather(watching, counting, telling, return_exceptions=True)
+        return [
+            comparing.Run(self.place, each.updates, each.events, each.logs)
+            for each in self._pods.values()
+        ]
+
+    @contextlib.asynccontextmanager
+    async def _set_up(self) -> AsyncIterator[None]:
+        meta = {"metadata": {"name": self._name}}
+        size = surroundings.capacity([each.scenario for each in self._pods.values()])
+        spec = {"gpu": NODE_GPU, "gpusPerNode": 8, "nodes": 1, "taints": [], **size}
+        pool = meta | {"spec": spec}
+        self._tell(f"starting the emulated node {self.place.node}")
+        await self._cluster.create(ports.GPUPOOLS, None, pool)
+        try:
+            await self._cluster.create(NAMESPACES, None, meta)
+            try:
+                await self._until(self._ready, f"node {self.place.node} is not ready")
+                yield
+            finally:
+                await self._clear()
+                await self._cluster.delete(NAMESPACES, None, self._name)
+        finally:
+            await self._cluster.delete(ports.GPUPOOLS, None, self._name)
+
+    async def _clear(self) -> None:
+        """Remove the pods at once: without their node nobody would, for a while."""
+        for name in self._pods:
+            with contextlib.suppress(errors.NotFound):
+                await self._cluster.delete(ports.PODS, self._name, name, grace_s=0)
+
+    async def _ready(self) -> bool:
+        try:
+            node = await self._cluster.get(ports.NODES, None, self.place.node)
+            await self._cluster.get(ACCOUNTS, self._name, "default")
+        except errors.NotFound:
+            return False
+        found = node.get("status", {}).get("conditions") or ()
+        # The node controller takes the taint of a new node away only after a moment.
+        fresh = any("not-ready" in taint["key"] for taint in node["spec"].get("taints") or ())
+        return not fresh and any(c["type"] == "Ready" and c["status"] == "True" for c in found)
+
+    async def _until(self, met: Callable[[], Awaitable[bool]], complaint: str) -> None:
+        give_up_s = self._clock.real_s() + READY_REAL_S
+        while not await met():
+            if self._clock.real_s() > give_up_s:
+                raise errors.SetUpError(
+                    f"{complaint} after {READY_REAL_S:.0f} s: does the emulator run there?"
+                )
+            await self._clock.sleep_real(POLL_REAL_S)
+
+    async def _one(self, played: Played) -> None:
+        await self._cluster.create(ports.PODS, self._name, self._manifest(played.scenario))
+        meddling = asyncio.create_task(self._meddle(played))
+        try:
+            await self._see_through(played)
+        finally:
+            meddling.cancel()
+            await asyncio.gather(meddling, return_exceptions=True)
+
+    async def _meddle(self, played: Played) -> None:
+        """Write the conditions that others wrote while it was recorded."""
+        for at_s, entry in surroundings.foreign_conditions(played.scenario):
+            await self._sleep_until(played, at_s)
+            body = {"status": {"conditions": [dict(entry)]}}
+            await self._cluster.patch(
+                ports.PODS,
+                self._name,
+                played.name,
+                body,
+                content_type=ports.STRATEGIC_PATCH,
+                subresource="status",
+            )
+
+    async def _see_through(self, played: Played) -> None:
+        deletion = played.scenario.delete
+        if deletion is not None:
+            await self._sleep_until(played, deletion.t - BEFORE_REAL_S)
+            await self._read_logs(played)
+            await self._sleep_until(played, deletion.t)
+            await self._cluster.delete(
+                ports.PODS, self._name, played.name, grace_s=deletion.grace_s
+            )
+        await self._until_over(played)
+        if deletion is None:
+            await self._read_logs(played)
+        await self._read_events(played)
+        played.over = True
+
+    def _manifest(self, scenario: recording.Scenario) -> dict[str, Any]:
+        meta = {k: v for k, v in scenario.pod["metadata"].items() if k in ("name", "labels")}
+        given = scenario.pod["metadata"].get("annotations") or {}
+        meta["annotations"] = {**given, **surroundings.annotations(scenario)}
+        return {"metadata": meta, "spec": {**scenario.pod["spec"], "nodeName": self.place.node}}
+
+    async def _until_over(self, played: Played) -> None:
+        """Until every recorded fact has come and its time is over; or far beyond it."""
+        scenario = played.scenario
+        latest_s = scenario.last_s + comparing.slack_s(scenario, scenario.last_s) + SETTLE_REAL_S
+        while not comparing.seen_all(scenario, played.updates, self.place):
+            if played.created_s and self._age_s(played) > latest_s:
+                return
+            await self._clock.sleep_real(POLL_REAL_S)
+        seen_s = played.updates[-1].t if played.updates else 0.0
+        await self._sleep_until(played, max(scenario.last_s, seen_s) + SETTLE_REAL_S)
+
+    def _age_s(self, played: Played) -> float:
+        return self._clock.real_s() - played.created_s
+
+    async def _sleep_until(self, played: Played, age_s: float) -> None:
+        while not played.created_s:
+            await self._clock.sleep_real(POLL_REAL_S / 5)
+        await self._clock.sleep_real(max(0.0, age_s - self._age_s(played)))
+
+    async def _watch(self) -> None:
+        async for event in self._cluster.watch(ports.PODS, self._name):
+            if event.change is ports.Change.SYNCED:
+                continue
+            meta = event.object["metadata"]
+            played = self._pods.get(meta["name"])
+            if played is None or played.over:
+                continue
+            now = self._clock.real_s()
+            played.created_s = played.created_s or now
+            told = {
+                key: meta[key]
+                for key in ("generation", "deletionTimestamp", "deletionGracePeriodSeconds")
+                if key in meta
+            }
+            played.updates.append(
+                recording.Update(
+                    t=now - played.created_s,
+                    type=str(event.change),
+                    metadata=told,
+                    status=event.object.get("status") or {},
+                )
+            )
+
+    async def _read_logs(self, played: Played) -> None:
+        for log in played.scenario.logs:
+            status, body = await self._log(played, log.query)
+            played.logs.append(recording.Log(query=log.query, status=status, body=body))
+
+    async def _log(self, played: Played, query: str) -> tuple[int, str]:
+        # The recorder asked for the first container where there are several.
+        first = str(played.scenario.pod["spec"]["containers"][0]["name"])
+        asked = {"container": first, **dict(urllib.parse.parse_qsl(query))}
+        return await self._cluster.text(ports.PODS.path(self._name, played.name, "log"), asked)
+
+    async def _read_events(self, played: Played) -> None:
+        chosen = f"involvedObject.name={played.name}"
+        found, _ = await self._cluster.list(ports.EVENTS, self._name, field_selector=chosen)
+        played.events += [_event(item, played.counts) for item in found]
+
+    async def _count(self) -> None:
+        """When each event came, and came again."""
+        async for event in self._cluster.watch(ports.EVENTS, self._name):
+            item = event.object
+            played = self._pods.get((item.get("involvedObject") or {}).get("name", ""))
+            if event.change is not ports.Change.SYNCED and played is not None:
+                told = (self._age_s(played), int(item.get("count") or 1))
+                played.counts.setdefault(item["metadata"]["name"], []).append(told)
+
+    async def _report(self) -> None:
+        whole = len(self._pods)
+        while True:
+            done = sum(each.over for each in self._pods.values())
+            self._tell(f"{done} of {whole} pods have played")
+            await self._clock.sleep_real(5.0)
+
+
+def _event(
+    item: Mapping[str, Any], counts: Mapping[str, Sequence[tuple[float, int]]]
+) -> recording.Event:
+    return recording.Event(
+        type=item["type"],
+        reason=item["reason"],
+        message=item["message"],
+        count=item.get("count") or 1,
+        source=item.get("source") or {},
+        field_path=item["involvedObject"].get("fieldPath"),
+        seen=counts.get(item["metadata"]["name"], ()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a check."""
+
+    scenarios: int
+    differences: Sequence[comparing.Difference]
+
+    @property
+    def equal(self) -> int:
+        """Scenarios without a difference."""
+        return self.scenarios - len({each.scenario for each in self.differences})
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "scenarios": self.scenarios,
+            "equal": self.equal,
+            "differences": [each.to_json() for each in self.differences],
+        }
+
+
+async def check(
+    scenarios: Sequence[recording.Scenario], kubeconfig: str, tell: Callable[[str], None]
+) -> Report:
+    """Play the scenarios at that cluster and compare. Raises ClusterError, SetUpError."""
+    async with await kube.KubeCluster.connect(kubeconfig) as cluster:
+        await _require_real_time(cluster)
+        runs = await Stage(cluster, tell).play(scenarios)
+    pairs = zip(scenarios, runs, strict=True)
+    return Report(
+        len(scenarios), [d for scenario, run in pairs for d in comparing.compare(scenario, run)]
+    )
+
+
+async def _require_real_time(cluster: kube.KubeCluster) -> None:
+    try:
+        found = await cluster.get(ports.CONFIG_MAPS, names.SYSTEM_NAMESPACE, names.TIME_CONFIG_MAP)
+        scale = float(found["data"][names.TIME_SCALE_KEY])
+    except errors.NotFound as error:
+        raise errors.SetUpError(
+            "ModelServe is not installed in that cluster: start one with `servelab up`"
+        ) from error
+    if scale != 1:
+        raise errors.InputError(
+            f"that cluster runs at time scale {scale:g}, and a kubelet is held against real time: "
+            "start one with `servelab up --time-scale 1`"
+        )

@@ -1,0 +1,149 @@
+"""Recordings of what a kubelet did with pods: their shape, and how a file of them is read."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pydantic
+from pydantic.alias_generators import to_camel
+
+from modelserve import errors
+from modelserve.api import timestamps
+
+
+class _Shape(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
+
+
+class Update(_Shape):
+    """One watch event of the pod, ``t`` real seconds after its creation."""
+
+    t: float
+    type: str
+    metadata: Mapping[str, Any] = pydantic.Field(default_factory=dict)
+    status: Mapping[str, Any] = pydantic.Field(default_factory=dict)
+
+
+class Event(_Shape):
+    """An Event about the pod, with its repeats counted."""
+
+    type: str
+    reason: str
+    message: str
+    count: int | None = 1
+    source: Mapping[str, Any] = pydantic.Field(default_factory=dict)
+    field_path: str | None = None
+    seen: Sequence[tuple[float, int]] = ()  # time and count of each change, where it was watched
+    first_timestamp: str | None = None
+    last_timestamp: str | None = None
+
+
+class Log(_Shape):
+    """An answer of the pod's log endpoint."""
+
+    query: str
+    status: int
+    body: str
+
+
+class Deletion(_Shape):
+    """A deletion asked for at ``t``; ``options`` are DeleteOptions, if any."""
+
+    model_config = _Shape.model_config | {"extra": "allow"}
+
+    t: float
+
+    @property
+    def grace_s(self) -> int | None:
+        """The grace asked for; None for the pod's own."""
+        extra = self.model_extra or {}
+        options = extra.get("options") or extra
+        found = options.get("gracePeriodSeconds", options.get("grace_period_seconds"))
+        return None if found is None else int(found)
+
+
+class Scenario(_Shape):
+    """One pod: as created, how its containers behaved, and all that was seen of it."""
+
+    scenario: str
+    pod: Mapping[str, Any]
+    behavior: Mapping[str, Mapping[str, Any]] = pydantic.Field(default_factory=dict)
+    delete: Deletion | None = None
+    updates: Sequence[Update]
+    events: Sequence[Event] = ()
+    logs: Sequence[Log] = ()
+
+    @property
+    def container_names(self) -> Sequence[str]:
+        """In the order they start."""
+        spec = self.pod["spec"]
+        return [c["name"] for c in (*(spec.get("initContainers") or ()), *spec["containers"])]
+
+    @property
+    def last_s(self) -> float:
+        """When the last thing was seen of it, counted from its creation."""
+        last = self.updates[-1].t if self.updates else 0.0
+        began = next(
+            (found for u in self.updates if (found := u.status.get("startTime")) is not None), None
+        )
+        if began is None:
+            return last
+        stamps = [event.last_timestamp for event in self.events if event.last_timestamp]
+        since = timestamps.parse_time(began)
+        return max([last, *(timestamps.parse_time(stamp) - since for stamp in stamps)])
+
+    @property
+    def probe_period_s(self) -> float:
+        """The longest period of its probes; 0 without any."""
+        spec = self.pod["spec"]
+        kinds = ("startupProbe", "readinessProbe", "livenessProbe")
+        periods = [
+            float(container[kind].get("periodSeconds", 10))
+            for container in (*(spec.get("initContainers") or ()), *spec["containers"])
+            for kind in kinds
+            if container.get(kind)
+        ]
+        return max(periods, default=0.0)
+
+
+_FILE = pydantic.TypeAdapter(list[Scenario])
+
+
+def read(path: Path) -> list[Scenario]:
+    """Read a file of recordings. Raises InputError with the place that is wrong."""
+    try:
+        document = json.loads(path.read_bytes())
+    except OSError as error:
+        raise errors.InputError(f"{path} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise errors.InputError(f"{path} is no recording: no JSON: {error}") from error
+    if isinstance(document, dict) and "scenarios" in document:
+        document = document["scenarios"]
+    try:
+        found = _FILE.validate_python(document)
+    except pydantic.ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the top"
+        raise errors.InputError(f"{path} is no recording: at {place}: {first['msg']}") from error
+    _require_pods(path, found)
+    return found
+
+
+def _require_pods(path: Path, found: Sequence[Scenario]) -> None:
+    if not found:
+        raise errors.InputError(f"{path} holds no scenario")
+    names: set[str] = set()
+    for number, scenario in enumerate(found):
+        where = f"{path}: scenario {number} ({scenario.scenario!r})"
+        try:
+            name = str(scenario.pod["metadata"]["name"])
+            known = set(scenario.container_names)
+        except (KeyError, TypeError) as error:
+            raise errors.InputError(f"{where}: the pod lacks {error}") from error
+        if name in names:
+            raise errors.InputError(f"{where}: another scenario has a pod {name!r} too")
+        names.add(name)
+        strangers = sorted(set(scenario.behavior) - known)
+        if strangers:
+            raise errors.InputError(f"{where}: behavior names no container: {strangers[0]!r}")

@@ -1,0 +1,183 @@
+"""The life of a pod without an engine, as a state machine: inputs with a time, actions out.
+
+The same face as ``servelab.node.stages.PodLife``; inside, a kubelet's parts, each with its next due
+time: the pod worker, the relist, the probe workers, the log lines of the containers.
+"""
+
+import heapq
+from collections.abc import Mapping
+from typing import Any
+
+from servelab.node import actions, conditions, podspec, wording
+from servelab.node.kubelet import runtime, starting, state
+from servelab.node.kubelet.probeworkers import Worker as Prober
+from servelab.node.kubelet.worker import ASAP, Worker
+
+NEVER = runtime.NEVER
+Kind = podspec.ProbeKind
+
+
+class PlainLife:
+    """One pod; ``begun`` where a kubelet has begun with it (see ``resuming``)."""
+
+    def __init__(
+        self,
+        pod: podspec.Pod,
+        around: state.Surroundings,
+        begun: state.State | None = None,
+    ) -> None:
+        containers = runtime.Runtime(pod.uid, around.host.scale)
+        self.state = begun or state.State(pod, around, containers)
+        self.worker = Worker(self.state)
+        self._lines: list[tuple[float, int, runtime.Instance, str]] = []
+        self._numbers = 0
+        self._late_told = False
+        self._asked_s = NEVER
+
+    @property
+    def pod(self) -> podspec.Pod:
+        return self.state.pod
+
+    @property
+    def finished(self) -> bool:
+        """Nothing will ever happen again."""
+        return self.worker.finished
+
+    def advance(self, now_real_s: float) -> list[actions.Action]:
+        """Let everything happen that is due, and return what is to be done, in order."""
+        while not self.finished and (due := self.next_wake_real_s()) <= now_real_s:
+            self._step(now_real_s if due <= ASAP else due)
+        taken, self.state.out = self.state.out, []
+        return taken
+
+    def next_wake_real_s(self) -> float:
+        """When something is due next; infinite if only an input can change anything."""
+        if self.finished:
+            return NEVER
+        line_s = self._lines[0][0] if self._lines else NEVER
+        if not self.state.accepted_s:
+            return ASAP
+        return min(
+            self.worker.resume_s,
+            self.state.due_relist_s(),
+            self.worker.probers.due_s(self.state),
+            self._deadline_s(),
+            line_s,
+        )
+
+    def update(self, pod: podspec.Pod, now_real_s: float) -> None:
+        """The object changed: what it says of itself counts from now on."""
+        old, self.state.pod = self.state.pod, pod
+        gates = set(pod.readiness_gates)
+        moved = any(conditions.foreign(pod).get(g) != conditions.foreign(old).get(g) for g in gates)
+        if self.state.accepted_s and (pod.generation != old.generation or moved):
+            self.worker.poke(now_real_s)
+
+    def delete(self, deadline_real_s: float) -> None:
+        """Graceful deletion was asked for; again may shorten it."""
+        # Stamps are cut to seconds: less than one is no change.
+        shorter = deadline_real_s < self._asked_s - 1.0
+        self._asked_s = min(deadline_real_s, self._asked_s)
+        if self.state.ending and shorter:
+            for instance in self.state.cri.running(deadline_real_s):
+                instance.end(deadline_real_s, runtime.KILLED)
+        if shorter:
+            self.worker.end()
+
+    def removed(self, now_real_s: float) -> list[actions.Action]:
+        """The object is gone, by force: what runs is killed, and that is told."""
+        self.state.out = []
+        if not self.state.ending:
+            for instance in self.state.cri.running(now_real_s):
+                spec = next(s for s in self.pod.containers if s.name == instance.name)
+                self.state.emit(spec, "Killing", wording.stopping(spec.name))
+        taken, self.state.out = self.state.out, []
+        return taken
+
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """What the pod's status tells of the container."""
+        known = any(spec.name == container for spec in self.pod.containers)
+        return self.state.told.get(container, {}) if known else None
+
+    def pulls(self) -> list[str]:
+        """Keys of its pulls at the node's image store."""
+        return [starting.pull_key(self.pod, spec) for spec in self.pod.containers]
+
+    # What an engine tells: there is none here.
+
+    def reserved(self, dial: str) -> None: ...
+
+    def serving(self, now_real_s: float) -> None: ...
+
+    def drained(self, now_real_s: float) -> None: ...
+
+    def exited(self, exit_code: int, now_real_s: float) -> None: ...
+
+    def _deadline_s(self) -> float:
+        """When the kubelet finds that the pod has been active for too long."""
+        if self._late_told or self.state.deadline_s == NEVER:
+            return NEVER
+        return state.next_round_s(self.state.deadline_s)
+
+    def _step(self, at: float) -> None:
+        current = self.state
+        current.now_s = at
+        if not current.accepted_s:
+            current.accepted_s = at
+            if current.around.rejection is not None:
+                self._reject(*current.around.rejection, at)
+            self.worker.step(at)
+        elif self.worker.resume_s <= at:
+            self.worker.step(at)
+        elif self._lines and self._lines[0][0] <= at:
+            self._say()
+        elif current.due_relist_s() <= at:
+            if current.relist(at):
+                self.worker.poke(at)
+        elif self._deadline_s() <= at:
+            self._late_told = True
+            self.worker.poke(at)
+        else:
+            self._probe(at)
+        self._lay_out_lines()
+
+    def _reject(self, reason: str, message: str, at: float) -> None:
+        """The node does not admit it: it has failed before it began."""
+        current = self.state
+        current.emit(None, reason, message, kind="Warning")
+        current.may_run, current.phase, current.told_phase = False, "Failed", "Failed"
+        current.reason, current.message = reason, f"Pod was rejected: {message}"
+        state.write_rejection(current)
+
+    def _probe(self, at: float) -> None:
+        workers = self.worker.probers.workers
+        for each in [each for each in workers if each.due_s(self.state) <= at]:
+            if each.tick(self.state, at):
+                self._judged(each, at)
+
+    def _judged(self, prober: Prober, at: float) -> None:
+        """A result that counts has changed: the status tells it at once, and a sync follows."""
+        entry = self.state.told[prober.spec.name]
+        ok = prober.result is True
+        if prober.probe.kind is Kind.LIVENESS:
+            if prober.result is False:
+                self.worker.poke(at)
+            return
+        key = "ready" if prober.probe.kind is Kind.READINESS else "started"
+        if entry[key] is not ok and entry["containerID"] == prober.container_id:
+            entry[key] = ok
+            state.write(self.state, at, anew=key == "ready")
+        self.worker.poke(at)
+
+    def _lay_out_lines(self) -> None:
+        fresh, self.state.cri.fresh = self.state.cri.fresh, []
+        for instance in fresh:
+            for when, text in instance.behavior.lines():
+                self._numbers += 1
+                due = instance.started_s + when / instance.scale
+                heapq.heappush(self._lines, (due, self._numbers, instance, text))
+
+    def _say(self) -> None:
+        due, _, instance, text = heapq.heappop(self._lines)
+        if instance.ends_s >= due:
+            self.state.out.append(actions.Log(instance.name, due, text))

@@ -1,0 +1,158 @@
+"""What a sync is to do: which containers to kill and start, in which order.
+
+After kubelet 1.37's computePodActions (pkg/kubelet/kuberuntime).
+"""
+
+from dataclasses import dataclass, field
+
+from servelab.node import podspec, wording
+from servelab.node.kubelet import entries, probeworkers, runtime, state
+
+Kind = podspec.ProbeKind
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """A running container to be killed, and what the event says."""
+
+    spec: podspec.Container
+    message: str
+    grace_real_s: float
+
+
+@dataclass(slots=True)
+class Actions:
+    """In order: ``kill_pod`` alone, or kills, then starts (init containers first)."""
+
+    kill_pod: bool = False
+    kills: list[Kill] = field(default_factory=list)
+    inits: list[podspec.Container] = field(default_factory=list)
+    starts: list[podspec.Container] = field(default_factory=list)
+
+
+def compute(pod: state.State, probed: probeworkers.Workers) -> Actions:
+    """From what the last relist saw."""
+    found = Actions()
+    inits = [spec for spec in pod.pod.containers if spec.init]
+    mains = [spec for spec in pod.pod.containers if not spec.init]
+    if pod.snapshot.sandbox == "absent":
+        # A new sandbox begins with the first init container, or with all others.
+        found.inits, found.starts = inits[:1], [] if inits else mains
+        return found
+    if not _init(pod, probed, inits, mains, found) or found.kill_pod:
+        return found
+    kept = False
+    for spec in mains:
+        seen = pod.snapshot.newest(spec.name)
+        if seen is None or not seen.running:
+            if entries.restarts(pod.pod, spec, seen):
+                found.starts.append(spec)
+            continue
+        kept = not _probe_kill(pod, probed, spec, seen.instance, found) or kept
+    if not kept and not found.starts:
+        # No container is left but sidecars, which keep no pod alive.
+        found.kill_pod, found.inits = True, []
+    return found
+
+
+def _init(
+    pod: state.State,
+    probed: probeworkers.Workers,
+    inits: list[podspec.Container],
+    mains: list[podspec.Container],
+    found: Actions,
+) -> bool:
+    """Plan the init containers, from the last back to the first that has run; True when done."""
+    before = initialized = pod.snapshot.started(tuple(spec.name for spec in mains))
+    any_seen = False
+    for number in range(len(inits) - 1, -1, -1):
+        spec, following = inits[number], inits[number + 1 : number + 2]
+        seen = pod.snapshot.newest(spec.name)
+        if seen is None:
+            if before and spec.sidecar:
+                found.inits.insert(0, spec)
+            continue
+        if before and not spec.sidecar:
+            any_seen = True
+            continue
+        done = _one_init(pod, probed, spec, seen, found)
+        if found.kill_pod:
+            return False
+        if done and not following:
+            initialized = True
+        elif done and not before and not any_seen:
+            found.inits += following
+        any_seen = True
+        if not spec.sidecar:
+            break
+    if not inits:
+        return True
+    if not any_seen and not before:
+        found.inits = inits[:1]
+    return initialized
+
+
+def _one_init(
+    pod: state.State,
+    probed: probeworkers.Workers,
+    spec: podspec.Container,
+    seen: runtime.Seen,
+    found: Actions,
+) -> bool:
+    """Whether it lets the next one start."""
+    if seen.running:
+        if not spec.sidecar:
+            return False
+        identity = seen.instance.container_id
+        passed = probed.passed_startup(spec, identity)
+        if passed is True:
+            if probed.failed(spec.name, identity, Kind.LIVENESS):
+                _kill_sidecar(spec, Kind.LIVENESS, pod, found)
+            return True
+        if probed.failed(spec.name, identity, Kind.STARTUP):
+            _kill_sidecar(spec, Kind.STARTUP, pod, found)
+        return False
+    if spec.sidecar:
+        found.inits.insert(0, spec)
+        return False
+    if seen.instance.exit_code == 0:
+        return True
+    if not entries.restarts(pod.pod, spec, seen):
+        found.kill_pod, found.inits = True, []
+        return False
+    found.inits.append(spec)
+    return False
+
+
+def _kill_sidecar(spec: podspec.Container, kind: Kind, pod: state.State, found: Actions) -> None:
+    text = wording.init_failed_probe_kill(spec.name, kind.lower())
+    found.kills.append(Kill(spec, text, _grace_real_s(pod, spec, kind)))
+    found.inits.insert(0, spec)
+
+
+def _probe_kill(
+    pod: state.State,
+    probed: probeworkers.Workers,
+    spec: podspec.Container,
+    instance: runtime.Instance,
+    found: Actions,
+) -> bool:
+    """Plan the death, and new life, of one that failed a probe; returns whether it did."""
+    kinds = (Kind.LIVENESS, Kind.STARTUP)
+    kind = next((k for k in kinds if probed.failed(spec.name, instance.container_id, k)), None)
+    if kind is None:
+        return False
+    again = (spec.raw.get("restartPolicy") or pod.pod.restart_policy) != "Never"
+    say = wording.failed_probe_kill if again else wording.failed_probe_end
+    text = say(spec.name, kind.lower())
+    found.kills.append(Kill(spec, text, _grace_real_s(pod, spec, kind)))
+    if again:
+        found.starts.append(spec)
+    return True
+
+
+def _grace_real_s(pod: state.State, spec: podspec.Container, kind: Kind) -> float:
+    probe = spec.probe(kind)
+    if probe is None or probe.grace_real_s is None or pod.pod.deleted:
+        return pod.pod.grace_real_s
+    return probe.grace_real_s

@@ -1,0 +1,179 @@
+"""The probe workers of a pod: one a probe, ticking from the pod's first sync on.
+
+After kubelet 1.37's pkg/kubelet/prober: a worker acts on the status as last told, sees a new
+container by its id, and stops at a failed liveness or a decided startup probe until the next one.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from servelab.node import podspec, wording
+from servelab.node.kubelet import runtime, state
+
+Kind = podspec.ProbeKind
+
+
+@dataclass(slots=True)
+class Worker:
+    """One probe of one container. ``result`` is None while unknown."""
+
+    spec: podspec.Container
+    probe: podspec.Probe
+    next_s: float
+    container_id: str = ""
+    result: bool | None = None
+    known: bool = False  # whether there is a result, even an unknown one, for this container
+    held: bool = False
+    last: bool | None = None
+    streak: int = 0
+
+    def trigger(self, now_s: float) -> None:
+        """Probe now, and at full periods from now on."""
+        self.next_s = now_s
+
+    def due_s(self, pod: state.State) -> float:
+        """When a probe can next change or tell anything: steady servers are left alone."""
+        entry = pod.told.get(self.spec.name)
+        if entry is None or not entry.get("containerID"):
+            return runtime.NEVER
+        if entry["containerID"] != self.container_id:
+            return self._on_grid(pod.now_s)
+        if self.held or entry["started"] is (self.probe.kind is Kind.STARTUP):
+            return runtime.NEVER
+        instance = pod.cri.instances[self.spec.name][0]
+        steady = instance.behavior.steady(instance.age_s(pod.now_s))
+        if self.result and self.last and steady and not instance.exited(pod.now_s):
+            return self._on_grid(max(pod.now_s, instance.ends_s))
+        return self._on_grid(pod.now_s)
+
+    def _on_grid(self, from_s: float) -> float:
+        """Its first tick that is not before that time."""
+        if self.next_s >= from_s or from_s == runtime.NEVER:
+            return max(self.next_s, from_s)
+        ticks = math.ceil((from_s - self.next_s) / self.probe.period_s)
+        return self.next_s + ticks * self.probe.period_s
+
+    def tick(self, pod: state.State, now_s: float) -> bool:
+        """Probe if it is due; returns whether the result that counts changed."""
+        self.next_s = now_s + self.probe.period_s
+        entry = pod.told.get(self.spec.name)
+        if entry is None or not entry.get("containerID"):
+            return False
+        news = False
+        if entry["containerID"] != self.container_id:
+            self.container_id, self.held = entry["containerID"], False
+            first = {Kind.STARTUP: None, Kind.READINESS: False, Kind.LIVENESS: True}
+            news = self._set(first[self.probe.kind], fresh=True)
+        if self.held:
+            return news
+        if "running" not in entry["state"]:
+            return self._set(False) or news
+        if pod.pod.deleted and self.probe.kind is not Kind.READINESS:
+            self._set(True)
+            self.held = True
+            return news
+        if entry["started"] is (self.probe.kind is Kind.STARTUP):
+            return news
+        return self._probe(pod, now_s) or news
+
+    def _probe(self, pod: state.State, now_s: float) -> bool:
+        instance = pod.cri.instances[self.spec.name][0]
+        if int(now_s - instance.started_s) < self.probe.initial_delay_s:
+            return False
+        why = failing(pod, instance, self.probe, now_s)
+        ok = why is None
+        if why is not None:
+            text = wording.probe_failed(self.probe.kind, why)
+            pod.emit(self.spec, "Unhealthy", text, kind="Warning")
+        self.streak = self.streak + 1 if ok is self.last else 1
+        self.last = ok
+        if self.streak < (self.probe.success_threshold if ok else self.probe.failure_threshold):
+            return False
+        changed = self._set(ok)
+        if self.probe.kind is Kind.STARTUP or (self.probe.kind is Kind.LIVENESS and not ok):
+            self.held, self.streak = True, 0
+        return changed
+
+    def _set(self, result: bool | None, *, fresh: bool = False) -> bool:
+        changed = fresh or not self.known or result is not self.result
+        self.result, self.known = result, True
+        return changed
+
+
+def failing(
+    pod: state.State, instance: runtime.Instance, probe: podspec.Probe, now_s: float
+) -> str | None:
+    """What the probe says is wrong; None if nothing."""
+    said, age_s = instance.behavior, instance.age_s(now_s)
+    ip = pod.around.pod_ip
+    if instance.exited(now_s) or (probe.target != "exec" and not said.listens(age_s)):
+        if probe.target == "httpGet":
+            return wording.refused(probe.scheme, ip, probe.port, probe.path)
+        return wording.not_connected(ip, probe.port)
+    if probe.target == "tcpSocket" or said.healthy(age_s):
+        return None
+    return wording.answered(said.status_while_unhealthy) if probe.target == "httpGet" else ""
+
+
+@dataclass(slots=True)
+class Workers:
+    """All of a pod's."""
+
+    workers: list[Worker] = field(default_factory=list)
+
+    def add(self, pod: podspec.Pod, now_s: float) -> None:
+        """Begin, if it is not done: their first tick is now, when there is nothing to probe yet."""
+        if not self.workers:
+            self.workers = [
+                Worker(spec, probe, now_s) for spec in pod.containers for probe in spec.probes
+            ]
+
+    def keep(self, kinds: Iterable[Kind]) -> None:
+        """End all but these."""
+        kept = set(kinds)
+        self.workers = [each for each in self.workers if each.probe.kind in kept]
+
+    def due_s(self, pod: state.State) -> float:
+        """When the next probe is due."""
+        return min((each.due_s(pod) for each in self.workers), default=runtime.NEVER)
+
+    def find(self, name: str, kind: Kind) -> Worker | None:
+        found = (w for w in self.workers if w.spec.name == name and w.probe.kind is kind)
+        return next(found, None)
+
+    def failed(self, name: str, container_id: str, kind: Kind) -> bool:
+        """Whether that probe says that this container is to be killed."""
+        found = self.find(name, kind)
+        return found is not None and found.container_id == container_id and found.result is False
+
+    def passed_startup(self, spec: podspec.Container, container_id: str) -> bool | None:
+        """Whether this container has started by its probe; None if it has not been probed."""
+        found = self.find(spec.name, Kind.STARTUP)
+        if found is None:
+            return True
+        if found.container_id != container_id or not found.known:
+            return None
+        return found.result is True
+
+    def judge(
+        self, pod: state.State, snapshot: runtime.Snapshot, now_s: float
+    ) -> dict[str, tuple[bool, bool]]:
+        """Started and ready by container; a readiness that is not known yet is probed at once."""
+        return {spec.name: self._judge(spec, snapshot, now_s) for spec in pod.pod.containers}
+
+    def _judge(
+        self, spec: podspec.Container, snapshot: runtime.Snapshot, now_s: float
+    ) -> tuple[bool, bool]:
+        seen = snapshot.newest(spec.name)
+        if seen is None or not seen.running:
+            return False, False
+        if self.passed_startup(spec, seen.instance.container_id) is not True:
+            return False, False
+        found = self.find(spec.name, Kind.READINESS)
+        if found is None:
+            return True, spec.probe(Kind.READINESS) is None
+        if found.container_id == seen.instance.container_id and found.result:
+            return True, True
+        found.trigger(now_s)
+        return True, False

@@ -1,0 +1,153 @@
+"""The containers of one pod as its container runtime knows them: running until they end."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from servelab.node import records
+from servelab.node.kubelet.behavior import Behavior
+
+NEVER = float("inf")
+KILLED = 137
+TERMINATED = 143
+START_FAILED = 128
+# What a runtime needs to report that a container has ended.
+REAP_S = 0.05
+# A termination message from logs: at most so many lines and bytes.
+MESSAGE_LINES = 80
+MESSAGE_BYTES = 2048
+
+
+@dataclass(slots=True)
+class Instance:
+    """One run of a container. Times are Unix seconds, real; it ends when ``ends_s`` is over."""
+
+    name: str
+    restart: int
+    container_id: str
+    started_s: float
+    behavior: Behavior
+    scale: float
+    fallback: bool  # its log's end is its termination message
+    ends_s: float = NEVER
+    exit_code: int = 0
+    reason: str = ""
+    message: str = ""
+
+    def exited(self, now_s: float) -> bool:
+        return now_s >= self.ends_s
+
+    def age_s(self, now_s: float) -> float:
+        """Emulated seconds since its start."""
+        return (now_s - self.started_s) * self.scale
+
+    def end(self, at_s: float, exit_code: int, reason: str = "") -> None:
+        """It ends then, unless it has ended before."""
+        if at_s < self.ends_s:
+            self.ends_s, self.exit_code = at_s, exit_code
+            self.reason = reason or ("Error" if exit_code else "Completed")
+            self.message = self._message(at_s)
+
+    def stop(self, at_s: float, grace_real_s: float) -> None:
+        """SIGTERM then, and SIGKILL after the grace."""
+        said, kill_at_s = self.behavior, at_s + grace_real_s
+        if said.ignores_term:
+            self.end(kill_at_s + REAP_S, KILLED)
+        elif said.term_after_seconds is not None:
+            gone_s = at_s + said.term_after_seconds / self.scale
+            if gone_s <= kill_at_s:
+                self.end(gone_s + REAP_S, said.term_exit_code)
+            else:
+                self.end(kill_at_s + REAP_S, KILLED)
+        else:
+            self.end(at_s + REAP_S, TERMINATED)
+
+    def ended(self) -> records.Ended:
+        """``state.terminated``."""
+        return records.Ended(
+            self.exit_code,
+            self.reason,
+            self.started_s,
+            self.ends_s,
+            self.container_id,
+            self.message,
+        )
+
+    def _message(self, at_s: float) -> str:
+        said = self.behavior
+        if said.termination_message or not (self.fallback and self.exit_code):
+            return said.termination_message
+        age_s = self.age_s(at_s)
+        lines = [f"{text}\n" for when, text in said.lines() if when <= age_s]
+        return "".join(lines[-MESSAGE_LINES:])[-MESSAGE_BYTES:]
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One run as it was when the runtime was asked."""
+
+    instance: Instance
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The pod as the runtime told it: sandbox, and runs by container, the newest first."""
+
+    sandbox: str = "absent"
+    runs: Mapping[str, tuple[Seen, ...]] = field(default_factory=dict)
+
+    def newest(self, name: str) -> Seen | None:
+        found = self.runs.get(name, ())
+        return found[0] if found else None
+
+    def newest_exited(self, name: str) -> Instance | None:
+        found = (seen.instance for seen in self.runs.get(name, ()) if not seen.running)
+        return next(found, None)
+
+    def started(self, names: tuple[str, ...]) -> bool:
+        """Whether any of these containers has ever run in this sandbox."""
+        return any(self.runs.get(name) for name in names)
+
+
+@dataclass(slots=True)
+class Runtime:
+    """Sandbox and containers as they are."""
+
+    pod_uid: str
+    scale: float
+    sandbox: str = "absent"
+    instances: dict[str, list[Instance]] = field(default_factory=dict)
+    fresh: list[Instance] = field(default_factory=list)  # started since their logs were laid out
+
+    def look(self, now_s: float) -> Snapshot:
+        """What the runtime would tell now."""
+        runs = {
+            name: tuple(Seen(each, not each.exited(now_s)) for each in found[:2])
+            for name, found in self.instances.items()
+        }
+        return Snapshot(self.sandbox, runs)
+
+    def running(self, now_s: float) -> list[Instance]:
+        return [found[0] for found in self.instances.values() if not found[0].exited(now_s)]
+
+    def create(
+        self, name: str, restart: int, now_s: float, behavior: Behavior, *, fallback: bool
+    ) -> Instance:
+        """A container that starts now, and ends as its behaviour says."""
+        seed = f"{self.pod_uid}/{name}/{restart}"
+        identity = f"containerd://{hashlib.sha256(seed.encode()).hexdigest()}"
+        made = Instance(name, restart, identity, now_s, behavior, self.scale, fallback)
+        self.instances.setdefault(name, []).insert(0, made)
+        self.fresh.append(made)
+        plan(made)
+        return made
+
+
+def plan(instance: Instance) -> None:
+    """Lay out how it ends by itself."""
+    said, since_s = instance.behavior, instance.started_s
+    if said.oom_after_seconds is not None:
+        instance.end(since_s + said.oom_after_seconds / instance.scale, KILLED, "OOMKilled")
+    if said.exit_after_seconds is not None:
+        instance.end(since_s + said.exit_after_seconds / instance.scale, said.exit_code)

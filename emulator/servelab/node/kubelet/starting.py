@@ -1,0 +1,189 @@
+"""Starting one container: back-off, image, configuration, creation, start, hook.
+
+A generator of the worker's: it yields the time until which it waits. After kubelet 1.37's
+startContainer and EnsureImageExists.
+"""
+
+import re
+from collections.abc import Generator
+from dataclasses import dataclass, field
+
+from servelab.node import actions, podspec, wording
+from servelab.node.kubelet import backoffs, behavior, entries, runtime, state, stopping
+
+Waiting = Generator[float, float, "Failed | None"]
+# A registry's answer that it has no such image, and containerd's that it cannot start a process
+# (emulated seconds; a real kubelet took 0.1 to 0.2 s).
+REFUSAL_S = 0.12
+_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_NAME = re.compile(
+    rf"(?:[\w.-]+(?::\d+)?/)?{_PART}(?:/{_PART})*(?::[\w][\w.-]{{0,127}})?(?:@[\w+.-]+:[0-9a-fA-F]+)?"
+)
+CREATE_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A start that failed; ``until_s`` is when the back-off is over, if it was one."""
+
+    why: entries.Failure
+    until_s: float | None = None
+
+
+@dataclass(slots=True)
+class Delays:
+    """The pod's back-offs."""
+
+    crashes: backoffs.Backoff = field(default_factory=backoffs.Backoff)
+    pulls: backoffs.Backoff = field(default_factory=backoffs.Backoff)
+    pull_errors: dict[str, str] = field(default_factory=dict)
+
+
+def start(pod: state.State, delays: Delays, spec: podspec.Container, now_s: float) -> Waiting:
+    """Start it; returns why that failed, or None."""
+    held = _crash_loop(pod, delays, spec, now_s)
+    if held is not None:
+        return held
+    failure, now_s = yield from _image(pod, delays, spec, now_s)
+    if failure is None:
+        fault = pod.config_faults.get(spec.name, "")
+        failure = entries.Failure("CreateContainerConfigError", fault) if fault else None
+    if failure is not None:
+        pod.emit(spec, "Failed", f"Error: {_told(failure)}", kind="Warning")
+        return Failed(failure)
+    now_s = yield from wait(now_s, now_s + CREATE_S / pod.scale)
+    return (yield from _run(pod, spec, now_s))
+
+
+def wait(now_s: float, until_s: float) -> Generator[float, float, float]:
+    """Wait until then; returns that time."""
+    while now_s < until_s:
+        now_s = yield until_s
+    return until_s
+
+
+def _told(failure: entries.Failure) -> str:
+    """An image's failure is told by its name, a configuration's by its message."""
+    named = failure.reason.startswith(("ErrImage", "ImagePull", "InvalidImage"))
+    return failure.reason if named else failure.message
+
+
+def _crash_loop(
+    pod: state.State, delays: Delays, spec: podspec.Container, now_s: float
+) -> Failed | None:
+    last = pod.snapshot.newest_exited(spec.name)
+    if last is None:
+        return None
+    key, since_s = spec.name, last.ends_s
+    if not delays.crashes.holds_since(key, since_s, now_s):
+        delays.crashes.failed(key, since_s, now_s)
+        return None
+    where = (spec.name, pod.pod.namespace, pod.pod.name, pod.pod.uid)
+    pod.emit(spec, "BackOff", wording.back_off_event(*where), kind="Warning")
+    delay = delays.crashes.delay_real_s(key)
+    text = wording.back_off_message(delay, *where)
+    return Failed(entries.Failure("CrashLoopBackOff", text), since_s + delay)
+
+
+def _image(
+    pod: state.State, delays: Delays, spec: podspec.Container, now_s: float
+) -> Generator[float, float, tuple[entries.Failure | None, float]]:
+    store, image = pod.around.host.images, spec.image
+    wrong = _bad_name(image)
+    if wrong:
+        text = wording.bad_image_name(image, wrong)
+        pod.emit(spec, "InspectFailed", text, kind="Warning")
+        return entries.Failure("InvalidImageName", text), now_s
+    present = store.present(image)
+    if present and spec.pull_policy != "Always":
+        pod.emit(spec, "Pulled", wording.present(image))
+        return None, now_s
+    if spec.pull_policy == "Never":
+        text = wording.never_pulled(image)
+        pod.emit(spec, "ErrImageNeverPull", text, kind="Warning")
+        return entries.Failure("ErrImageNeverPull", text), now_s
+    if delays.pulls.holds_since_update(image, now_s):
+        text = wording.back_off_pull(image)
+        pod.emit(spec, "BackOff", text)
+        message = f"{text}: ErrImagePull: {delays.pull_errors[image]}"
+        return entries.Failure("ImagePullBackOff", message), now_s
+    pod.emit(spec, "Pulling", wording.pulling(image))
+    error = pod.around.images.get(image, behavior.ImageFact()).error
+    if error:
+        now_s = yield from wait(now_s, now_s + REFUSAL_S / pod.scale)
+        pod.emit(spec, "Failed", wording.pull_failed(image, error), kind="Warning")
+        delays.pulls.failed(image, now_s, now_s)
+        delays.pull_errors[image] = error
+        return entries.Failure("ErrImagePull", error), now_s
+    now_s = yield from _pull(pod, spec, now_s)
+    return None, now_s
+
+
+def _bad_name(image: str) -> str:
+    """What is wrong with an image's name, in the words of the reference grammar; empty if fine."""
+    if _NAME.fullmatch(image):
+        return ""
+    if _NAME.fullmatch(image.lower()):
+        path = image.partition(":")[0]
+        full = path if "/" in path else f"library/{path}"
+        return f"invalid reference format: repository name ({full}) must be lowercase"
+    return "invalid reference format"
+
+
+def _pull(
+    pod: state.State, spec: podspec.Container, now_s: float
+) -> Generator[float, float, float]:
+    store, scale = pod.around.host.images, pod.scale
+    key = pull_key(pod.pod, spec)
+    news = not store.present(spec.image)
+    store.pull(key, spec.image, pod.around.works[spec.name], now_s * scale)
+    now_s = yield from wait(now_s, store.state(key).ends_s / scale)
+    done = store.finish(key)
+    took, waited = done.ends_s - done.begun_s, done.ends_s - done.asked_s
+    pod.emit(spec, "Pulled", wording.pulled(spec.image, took, waited, done.size_bytes))
+    if news:
+        pod.out.append(actions.ImagesChanged())
+    return now_s
+
+
+def pull_key(pod: podspec.Pod, spec: podspec.Container) -> str:
+    """Names the container's pull in the node's image store."""
+    return f"{pod.uid}/{spec.name}"
+
+
+def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
+    said = pod.around.behaviors[spec.name]
+    before = pod.snapshot.newest(spec.name)
+    number = 0 if before is None else before.instance.restart + 1
+    fallback = spec.raw.get("terminationMessagePolicy") == "FallbackToLogsOnError"
+    pod.emit(spec, "Created", "Container created")
+    if number:
+        pod.out.append(actions.NewLog(spec.name))
+    made = pod.cri.create(spec.name, number, now_s, said, fallback=fallback)
+    pod.changed(now_s)
+    if said.start_error:
+        text = wording.cannot_start(said.start_error)
+        made.exit_code, made.reason, made.message = runtime.START_FAILED, "StartError", text
+        made.ends_s, made.started_s = now_s, 0.0
+        pod.emit(spec, "Failed", f"Error: {text}", kind="Warning")
+        return Failed(entries.Failure("RunContainerError", text))
+    pod.emit(spec, "Started", "Container started")
+    if said.post_start_fails:
+        return (yield from _hook_failed(pod, spec, made, now_s))
+    return None
+
+
+def _hook_failed(
+    pod: state.State, spec: podspec.Container, made: runtime.Instance, now_s: float
+) -> Waiting:
+    pod.emit(spec, "FailedPostStartHook", "PostStartHook failed", kind="Warning")
+    pod.emit(spec, "Killing", "FailedPostStartHook")
+    made.stop(now_s, stopping.least(pod.pod.grace_real_s))
+    yield from wait(now_s, made.ends_s)
+    hook = ((spec.raw.get("lifecycle") or {}).get("postStart") or {}).get("exec") or {}
+    command = [str(word) for word in hook.get("command") or ()]
+    where = f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})"
+    said = re.search(r"\bexit (\d+)", " ".join(command))
+    why = f"command '{' '.join(command)}' exited with {said[1] if said else 1}: "
+    text = wording.post_start_failed(wording.bracketed(command), spec.name, where, why)
+    return Failed(entries.Failure("PostStartHookError", text))

@@ -1,0 +1,56 @@
+"""Stopping containers: hooks, grace, and sidecars after the others.
+
+After kubelet 1.37's killContainer and its termination ordering.
+"""
+
+from collections.abc import Sequence
+
+from servelab.node import podspec, wording
+from servelab.node.kubelet import runtime, state
+
+# A kubelet gives no container less.
+LEAST_GRACE_REAL_S = 2.0
+
+
+def least(grace_real_s: float) -> float:
+    """The grace, but no less than a kubelet gives."""
+    return max(LEAST_GRACE_REAL_S, grace_real_s)
+
+
+def stop(
+    pod: state.State,
+    spec: podspec.Container,
+    instance: runtime.Instance,
+    grace_real_s: float,
+    now_s: float,
+    turn_s: float = float("-inf"),
+) -> None:
+    """Lay out its end; ``turn_s`` is when those have ended that go before it."""
+    hook = (spec.raw.get("lifecycle") or {}).get("preStop")
+    at_s, left = now_s, grace_real_s
+    if hook and left > 0:
+        asked = float((hook.get("sleep") or {}).get("seconds", 0))
+        took = min(left, (instance.behavior.pre_stop_seconds or asked) / pod.scale)
+        at_s, left = at_s + took, left - int(took)
+    if turn_s > at_s and left > 0:
+        took = min(left, turn_s - at_s)
+        at_s, left = at_s + took, left - int(took)
+    instance.stop(at_s, least(left))
+
+
+def stop_all(pod: state.State, grace_real_s: float, now_s: float) -> None:
+    """Tell and stop all that run: sidecars, last to first, when all others have ended."""
+    running = {instance.name: instance for instance in pod.cri.running(now_s)}
+    specs = [spec for spec in pod.pod.containers if spec.name in running]
+    for spec in specs:
+        pod.emit(spec, "Killing", wording.stopping(spec.name))
+    turn_s = float("-inf")
+    for spec in _order(specs):
+        own_turn_s = turn_s if spec.sidecar else float("-inf")
+        stop(pod, spec, running[spec.name], grace_real_s, now_s, own_turn_s)
+        turn_s = max(turn_s, running[spec.name].ends_s)
+
+
+def _order(specs: Sequence[podspec.Container]) -> list[podspec.Container]:
+    sidecars = [spec for spec in specs if spec.sidecar]
+    return [*(spec for spec in specs if not spec.sidecar), *reversed(sidecars)]

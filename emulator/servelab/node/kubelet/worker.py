@@ -1,0 +1,254 @@
+"""The pod worker: sync after sync while the pod lives, then its end (kubelet 1.37's pod_workers).
+
+A generator: it yields the time at which it wants to go on, and is sent the time at which it does.
+Each sync tells what the last relist saw, then acts; it waits for a relist newer than the last sync.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+
+from servelab.node import actions, podspec, wording
+from servelab.node.kubelet import entries, plan, probeworkers, starting, state, stopping
+from servelab.node.kubelet.runtime import NEVER, Snapshot
+
+Steps = Generator[float, float, float]
+
+# Set-up of a pod's sandbox and network, in emulated seconds (a real kubelet took 0.2 s).
+SANDBOX_S = 0.2
+# Between the end of a successful sync and the news that it made, real.
+NEWS_REAL_S = 0.02
+# A kubelet draws a factor from 1 to 1.5 for each wait between syncs: the middle of it.
+JITTER = 1.25
+RETRY_REAL_S = 10.0
+RESYNC_REAL_S = 60.0
+# Between two tries to mount a volume: doubled from the first to the last.
+FIRST_MOUNT_REAL_S = 0.5
+LAST_MOUNT_REAL_S = 122.0
+# To go on at once, whenever that is.
+ASAP = 0.0
+# From the last status to the removal of the object: cgroup and volumes go first.
+CLEAN_UP_REAL_S = 0.4
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a sync came to."""
+
+    terminal: bool = False
+    acted: bool = False
+    failed: bool = False
+    until_s: float | None = None  # when the first back-off is over
+
+
+@dataclass(slots=True)
+class Worker:
+    """``steps`` is advanced by its driver; ``poke`` tells it that there is something to see."""
+
+    pod: state.State
+    probers: probeworkers.Workers = field(default_factory=probeworkers.Workers)
+    delays: starting.Delays = field(default_factory=starting.Delays)
+    resume_s: float = 0.0
+    ending: bool = False  # deletion was asked for, or all is over
+    finished: bool = False
+    _pending: bool = False
+    _idle: bool = False
+    _synced_s: float = float("-inf")
+    _steps: Steps | None = None
+
+    def step(self, at_s: float) -> None:
+        """Go on until the next wait."""
+        if self._steps is None:
+            self._steps = self._live(at_s)
+            self.resume_s = next(self._steps)
+            return
+        try:
+            self.resume_s = self._steps.send(at_s)
+        except StopIteration:
+            self.resume_s, self.finished = NEVER, True
+
+    def poke(self, now_s: float) -> None:
+        """Something happened: sync again as soon as the present one is over."""
+        self._pending = True
+        if self._idle:
+            self.resume_s = min(self.resume_s, now_s)
+
+    def end(self) -> None:
+        """Its deletion was asked for; or, once more, with less time left."""
+        self.ending = True
+        if self._idle or self.pod.ending:
+            self.resume_s = ASAP
+
+    def _live(self, now_s: float) -> Steps:
+        first = True
+        while not self.ending and self.pod.phase not in state.TERMINAL:
+            self._pending = False
+            if not first:
+                now_s = yield from self._newer(now_s)
+                if self.ending:
+                    break
+            first = False
+            outcome = Outcome()
+            now_s = yield from self._sync(now_s, outcome)
+            self._synced_s = now_s
+            if outcome.terminal:
+                break
+            now_s = yield from self._rest(now_s, outcome)
+        return (yield from self._end(now_s))
+
+    def _rest(self, now_s: float, outcome: Outcome) -> Steps:
+        """Until the next sync is due, or something happens."""
+        delay = RESYNC_REAL_S
+        if outcome.failed:
+            delay = RETRY_REAL_S if outcome.until_s is None else outcome.until_s - now_s
+        due_s = now_s + JITTER * min(RESYNC_REAL_S, max(0.0, delay))
+        if outcome.acted and not outcome.failed:
+            now_s = yield from starting.wait(now_s, now_s + NEWS_REAL_S)
+            self._pending = self.pod.relist(now_s) or self._pending
+        self._idle = True
+        while now_s < due_s and not self._pending and not self.ending:
+            now_s = yield due_s
+        self._idle = False
+        return now_s
+
+    def _newer(self, now_s: float) -> Steps:
+        """Wait for a relist since the last sync."""
+        pod = self.pod
+        if max(pod.relisted_s, state.last_tick_s(now_s)) <= self._synced_s:
+            now_s = yield from starting.wait(now_s, state.next_tick_s(self._synced_s))
+            # What that relist finds is news for one sync more, besides the one that waits for it.
+            self._pending = pod.relist(now_s) or self._pending
+        pod.snapshot = pod.cache
+        return now_s
+
+    def _report(self, now_s: float, snapshot: Snapshot, *, terminal: bool) -> str:
+        """Renew what is told of the containers; returns the pod's phase."""
+        pod = self.pod
+        state.report(pod, snapshot, self.probers.judge(pod, snapshot, now_s))
+        mains = tuple(spec.name for spec in pod.pod.containers if not spec.init)
+        initialized = snapshot.started(mains)
+        found = entries.phase(pod.pod, pod.told, terminal=terminal, initialized=initialized)
+        why = ("", "")
+        if now_s >= pod.deadline_s:
+            pod.emit(None, "DeadlineExceeded", wording.DEADLINE)
+            found, why = "Failed", ("DeadlineExceeded", wording.DEADLINE)
+        state.settle(pod, now_s, found, why)
+        return pod.phase
+
+    def _sync(self, now_s: float, outcome: Outcome) -> Steps:
+        pod = self.pod
+        if self._report(now_s, pod.snapshot, terminal=False) in state.TERMINAL:
+            outcome.terminal = True
+            return now_s
+        now_s = yield from self._mount(now_s)
+        if self.ending:
+            return now_s
+        self.probers.add(pod.pod, now_s)
+        todo = plan.compute(pod, self.probers)
+        if todo.kill_pod:
+            outcome.acted = True
+            return (yield from self._kill_pod(now_s, pod.pod.grace_real_s))
+        if pod.snapshot.sandbox == "absent":
+            now_s = yield from self._sandbox(now_s)
+            outcome.acted = True
+        for kill in todo.kills:
+            outcome.acted = True
+            now_s = yield from self._kill(kill, now_s)
+        now_s = yield from self._start_all(todo.inits, now_s, outcome, stop_at_failure=True)
+        if not (outcome.failed and todo.inits):
+            now_s = yield from self._start_all(todo.starts, now_s, outcome, stop_at_failure=False)
+        return now_s
+
+    def _mount(self, now_s: float) -> Steps:
+        """Wait for the volumes, told of each try that fails."""
+        pause = FIRST_MOUNT_REAL_S
+        while self.pod.volume_fault and not self.ending:
+            self.pod.emit(None, "FailedMount", self.pod.volume_fault, kind="Warning")
+            due_s, pause = now_s + pause, min(2 * pause, LAST_MOUNT_REAL_S)
+            self._idle = True
+            while now_s < due_s and not self.ending:
+                now_s = yield due_s
+            self._idle = False
+        return now_s
+
+    def _sandbox(self, now_s: float) -> Steps:
+        pod = self.pod
+        now_s = yield from starting.wait(now_s, now_s + SANDBOX_S / pod.scale)
+        pod.cri.sandbox = pod.sandbox = "ready"
+        pod.changed(now_s)
+        state.write(pod, now_s)
+        return now_s
+
+    def _start_all(
+        self,
+        specs: Sequence[podspec.Container],
+        now_s: float,
+        outcome: Outcome,
+        *,
+        stop_at_failure: bool,
+    ) -> Steps:
+        for spec in specs:
+            outcome.acted = True
+            began = starting.start(self.pod, self.delays, spec, now_s)
+            failed, now_s = yield from _timed(began, now_s)
+            if failed is None:
+                self.pod.failures.pop(spec.name, None)
+                continue
+            outcome.failed = True
+            self.pod.failures[spec.name] = failed.why
+            if failed.until_s is not None:
+                outcome.until_s = min(failed.until_s, outcome.until_s or NEVER)
+            if stop_at_failure and not spec.sidecar:
+                break
+        return now_s
+
+    def _kill(self, kill: plan.Kill, now_s: float) -> Steps:
+        instance = self.pod.cri.instances[kill.spec.name][0]
+        self.pod.emit(kill.spec, "Killing", kill.message)
+        stopping.stop(self.pod, kill.spec, instance, kill.grace_real_s, now_s)
+        return (yield from starting.wait(now_s, instance.ends_s))
+
+    def _kill_pod(self, now_s: float, grace_real_s: float) -> Steps:
+        pod = self.pod
+        stopping.stop_all(pod, grace_real_s, now_s)
+        while running := pod.cri.running(now_s):
+            now_s = yield max(instance.ends_s for instance in running)
+        if pod.cri.sandbox == "ready":
+            now_s = yield from starting.wait(now_s, now_s + SANDBOX_S / pod.scale)
+            pod.cri.sandbox = "gone"
+            pod.changed(now_s)
+        return now_s
+
+    def _end(self, now_s: float) -> Steps:
+        """Terminating, terminated, and, when its deletion was asked for, removed."""
+        pod = self.pod
+        if pod.may_run and pod.accepted_s:
+            now_s = yield from self._newer(now_s)
+            self._report(now_s, pod.snapshot, terminal=False)
+            self.probers.keep({podspec.ProbeKind.READINESS})
+            pod.ending = True
+            now_s = yield from self._kill_pod(now_s, pod.pod.grace_real_s)
+            self.probers.keep(())
+            pod.may_run, self._synced_s = False, now_s
+            self._report(now_s, pod.cri.look(now_s), terminal=True)
+            now_s = yield from self._newer(now_s)
+            self._report(now_s, pod.snapshot, terminal=True)
+            state.terminate(pod, now_s)
+        while not pod.pod.deleted:
+            self._idle = True
+            now_s = yield NEVER
+        now_s = yield from starting.wait(now_s, now_s + CLEAN_UP_REAL_S)
+        pod.out.append(actions.Delete())
+        return now_s
+
+
+def _timed(
+    began: starting.Waiting, now_s: float
+) -> Generator[float, float, tuple[starting.Failed | None, float]]:
+    """The result of a start, and when it came."""
+    try:
+        due_s = next(began)
+        while True:
+            now_s = yield due_s
+            due_s = began.send(now_s)
+    except StopIteration as ended:
+        return ended.value, now_s

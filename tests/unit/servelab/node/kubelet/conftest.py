@@ -1,0 +1,194 @@
+"""Plays a plain pod's life on a virtual clock, and keeps what it asked for."""
+
+import copy
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import pytest
+
+from modelserve.api import names
+from servelab.node import actions, images, podspec
+from servelab.node.checks import recording, surroundings
+from servelab.node.context import Host
+from servelab.node.kubelet import behavior, life, resuming, state
+from servelab.timing import transfers
+
+T0 = 1_800_000_000.4
+IMAGE = "docker.io/library/busybox:1"
+UID = "6839e6d4-0bc4-4e93-9c82-3b523b874994"
+
+
+def bound(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod as the API server shows it."""
+    raw = copy.deepcopy(dict(pod))
+    raw["metadata"] = {"namespace": "default", "generation": 1, "uid": UID, **raw["metadata"]}
+    raw.setdefault("status", {"phase": "Pending", "qosClass": "BestEffort"})
+    return raw
+
+
+@dataclass
+class Player:
+    """One pod. ``events`` have the seconds at which each came."""
+
+    raw: dict[str, Any]
+    scale: float = 1.0
+    rejection: tuple[str, str] | None = None
+    now: float = T0
+    updates: list[recording.Update] = field(default_factory=list)
+    events: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
+    logs: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        moves = transfers.Alone()
+        store = images.NodeImages(moves, "n", cached_s=0.5)
+        store.add(IMAGE, 1)
+        self.host = Host("10.0.0.1", store, moves, self.scale)
+        self.life = self.begin()
+        self._see("ADDED", self.raw["status"])
+
+    def begin(self) -> life.PlainLife:
+        """A kubelet takes the pod on, or goes on with it."""
+        pod = podspec.parse(self.raw)
+        facts = behavior.parse_images(pod)
+        works = {
+            spec.name: transfers.Work(
+                (facts.get(spec.image) or behavior.ImageFact()).pull_s or 0.05, 61_000_000
+            )
+            for spec in pod.containers
+        }
+        around = state.Surroundings(
+            self.host, "10.200.0.7", works, behavior.parse(pod), facts, self.rejection
+        )
+        if pod.raw["status"].get("startTime"):
+            return resuming.resume(pod, around)
+        return life.PlainLife(pod, around)
+
+    def run(self, until_s: float) -> "Player":
+        """Let that many seconds since the beginning pass."""
+        end = T0 + until_s
+        while True:
+            for action in self.life.advance(self.now):
+                self._do(action)
+            due = self.life.next_wake_real_s()
+            if due > end or self.life.finished:
+                self.now = max(self.now, end)
+                return self
+            self.now = max(self.now, due)
+
+    def delete(self, grace_s: float | None = None) -> "Player":
+        """Somebody asks for its deletion."""
+        grace = self.raw["spec"].get("terminationGracePeriodSeconds", 30)
+        self.raw["metadata"] |= {
+            "deletionTimestamp": "soon",
+            "generation": 2,
+            "deletionGracePeriodSeconds": grace if grace_s is None else grace_s,
+        }
+        self._see("MODIFIED", self.raw["status"])
+        pod = podspec.parse(self.raw)
+        self.life.update(pod, self.now)
+        self.life.delete(self.now + pod.grace_real_s)
+        return self
+
+    @property
+    def status(self) -> Mapping[str, Any]:
+        return self.updates[-1].status
+
+    @property
+    def deleted(self) -> bool:
+        return self.updates[-1].type == "DELETED"
+
+    def container(self, number: int = 0, kind: str = "containerStatuses") -> dict[str, Any]:
+        found: dict[str, Any] = self.status[kind][number]
+        return found
+
+    def condition(self, kind: str) -> Any:
+        return next(entry for entry in self.status["conditions"] if entry["type"] == kind)
+
+    def seen(self) -> list[dict[str, Any]]:
+        """All of the first container's entries."""
+        told = [update.status.get("containerStatuses") for update in self.updates]
+        return [entries[0] for entries in told if entries]
+
+    def told(self, reason: str) -> list[str]:
+        return [key[2] for key in self.events if key[1] == reason]
+
+    def recorded(self) -> list[recording.Event]:
+        """The events as a recording has them."""
+        source = {"component": "kubelet"}
+        return [
+            recording.Event(
+                type=kind,
+                reason=why,
+                message=text,
+                count=len(at),
+                source=source,
+                field_path=path,
+                seen=[(when, n) for n, when in enumerate(at, 1)],
+            )
+            for (kind, why, text, path), at in self.events.items()
+        ]
+
+    def _do(self, action: actions.Action) -> None:
+        match action:
+            case actions.WriteStatus(body):
+                kept = {k: v for k, v in body.items() if not k.startswith("$")}
+                self.raw["status"] = {**self.raw["status"], **copy.deepcopy(kept)}
+                self._see("MODIFIED", self.raw["status"])
+            case actions.Emit(kind, reason, message, path):
+                key = (kind, reason, message, path)
+                self.events.setdefault(key, []).append(self.now - T0)
+            case actions.Log(_, _, line):
+                self.logs.append(line)
+            case actions.Delete():
+                self.raw["metadata"]["deletionGracePeriodSeconds"] = 0
+                self._see("DELETED", self.raw["status"])
+            case _:
+                pass
+
+    def _see(self, kind: str, status: Mapping[str, Any]) -> None:
+        meta = {k: v for k, v in self.raw["metadata"].items() if k.startswith("deletion")}
+        self.updates.append(
+            recording.Update(t=self.now - T0, type=kind, metadata=meta, status=dict(status))
+        )
+
+
+class Play(Protocol):
+    def __call__(
+        self, words: Mapping[str, Any] | None = None, scale: float = 1.0, **spec: Any
+    ) -> Player: ...
+
+
+@pytest.fixture
+def play() -> Play:
+    """A pod of one busybox container "main" that behaves as the words say."""
+
+    def make(words: Mapping[str, Any] | None = None, scale: float = 1.0, **spec: Any) -> Player:
+        container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
+        container |= spec.pop("container", {})
+        meta: dict[str, Any] = {"name": "p", "annotations": {}}
+        meta["annotations"][names.IMAGES] = json.dumps(spec.pop("images", {}))
+        behaviors = spec.pop("behaviors", {}) | ({} if words is None else {"main": words})
+        meta["annotations"][names.BEHAVIOR] = json.dumps(behaviors)
+        defaults = {"nodeName": "n", "restartPolicy": "Always", "terminationGracePeriodSeconds": 3}
+        return Player(
+            bound({"metadata": meta, "spec": {**defaults, "containers": [container], **spec}}),
+            scale,
+        )
+
+    return make
+
+
+@pytest.fixture
+def replay() -> Any:
+    """A recorded pod, on an emulated node."""
+
+    def make(scenario: recording.Scenario) -> Player:
+        raw = copy.deepcopy(dict(scenario.pod))
+        raw["metadata"]["annotations"] = surroundings.annotations(scenario)
+        # What the API server sets at creation.
+        raw["status"] = dict(scenario.updates[0].status)
+        return Player(bound(raw))
+
+    return make
