@@ -109,6 +109,19 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         subprocess.run([*SERVELAB, "down", "--data-dir", found.directory], check=False)
 
 
+# Nodes of one GPU each that read their weights from one backend.
+SLOW = {
+    **POOL,
+    "metadata": {"name": "slow"},
+    "spec": {
+        "gpu": "NVIDIA-H100-80GB-HBM3",
+        "gpusPerNode": 1,
+        "nodes": 4,
+        "storage": {"sharedBandwidth": "1GB/s"},
+    },
+}
+
+
 def deployment(app: str) -> dict[str, Any]:
     """What people apply to real clusters: no toleration, no annotation, no word of ours."""
     probe = {"httpGet": {"path": "/health", "port": "http"}, "periodSeconds": 1}
@@ -193,6 +206,28 @@ def test_its_image_is_listed_on_the_node(lab: Lab, served: str) -> None:
     node = lab.get("node", lab.pod(served)["spec"]["nodeName"])
     names = [name for image in node["status"]["images"] for name in image["names"]]
     assert "docker.io/vllm/vllm-openai:v0.33.0" in names
+
+
+def test_replicas_that_start_at_once_share_the_storage(lab: Lab) -> None:
+    lab.kubectl("apply", "-f", "-", body=SLOW)
+    lab.kubectl("wait", "--for=condition=Ready", "gpupool/slow", "--timeout=30s")
+    body = deployment("four")
+    body["spec"]["replicas"] = 4
+    body["spec"]["template"]["spec"]["nodeSelector"] = {"emulator.modelserve.dev/pool": "slow"}
+    lab.kubectl("apply", "-f", "-", body=body)
+    lab.kubectl("rollout", "status", "deployment/four", "--timeout=60s")
+    loads = [load_ms(pod) for pod in lab.get("pods", "-l", "app=four")["items"]]
+    lab.kubectl("delete", "deployment/four", "gpupool/slow")
+    took_s = (max(end for _, end in loads) - min(start for start, _ in loads)) / 1000 * int(SCALE)
+    # 4 times 16.1 GB at 1 GB/s, which one alone would take up too.
+    assert took_s == pytest.approx(4 * 16.1, rel=0.03)
+
+
+def load_ms(pod: Any) -> tuple[int, int]:
+    """Start and end of a pod's weight load, Unix milliseconds."""
+    told = json.loads(pod["metadata"]["annotations"]["modelserve.dev/phases"])
+    load = next(stamp for stamp in told["stamps"] if stamp["phase"] == "WeightLoad")
+    return load["start"], load["end"]
 
 
 def test_the_kubelet_api_refuses_who_has_no_certificate(lab: Lab) -> None:

@@ -28,6 +28,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "--max-num-seqs N": ("Most requests in a batch.", "256 or 1024, by GPU"),
         "--max-num-batched-tokens N": ("Token budget of a step.", "2048 to 16384, by GPU"),
         "--max-num-queued-reqs N": ("More that wait are refused with 503.", "no limit"),
+        "--no-enable-chunked-prefill": ("Compute a prompt in one step.", "divided"),
     },
     "Cache": {
         "--gpu-memory-utilization SHARE": (
@@ -46,8 +47,8 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     },
 }
 REST = """\
-All other flags of `vllm serve` 0.33.0 are taken, checked and change nothing; one that it does not
-have ends with exit code 2, as there. Another engine's command line goes after --:
+All other flags of `vllm serve` 0.33.0 are taken and checked, and most change nothing; one that it
+does not have ends with exit code 2, as there. Another engine's command line goes after --:
 
 \b
   servelab engine --gpu a100 -- python3 -m sglang.launch_server --model-path MODEL --port 30000

@@ -3,14 +3,12 @@
 import dataclasses
 import json
 import signal
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
-from rich import box, table
 
-from servelab.cli import scenarios
+from servelab.cli import outcomes, scenarios
 from servelab.report import chart, paper
 from servelab.sim import outcome, running
 
@@ -80,7 +78,7 @@ def _show(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) ->
         f"{found.name}, policy {run.policy}, seed {run.seed}: {came_to.requests} requests in "
         f"{length_h:.2f} simulated hours on {run.gpus} GPUs"
     )
-    OUT.print(figures_of([came_to], found.scenario.gpu_hour_price is not None))
+    OUT.print(outcomes.grid([came_to]))
     for model in run.models:
         points = [(at_s - run.start_s, float(count)) for at_s, count in model.ledger.ready]
         OUT.print(chart.steps(points, came_to.length_s, label=f"{model.name}: ready replicas"))
@@ -88,28 +86,3 @@ def _show(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) ->
             OUT.print(f"{each.at_s:9.1f} s  {each.before} → {each.after}  {each.reason}")
         if len(model.writes) > SHOWN:
             OUT.print(f"           … and {len(model.writes) - SHOWN} more writes, with --json")
-
-
-def figures_of(outcomes: Sequence[outcome.Outcome], priced: bool) -> table.Table:
-    """A row for each policy."""
-    shown = table.Table("policy", box=box.SIMPLE_HEAD)
-    names = ["peak", "GPU h", "idle GPU h", "cold starts", "TTFT p50", "p95", "p99", "held p95"]
-    names += ["in SLO", "writes", "refused", *(["cost"] if priced else [])]
-    for name in names:
-        shown.add_column(name, justify="right")
-    for one in outcomes:
-        row = [one.policy, f"{one.peak_replicas}", f"{one.gpu_hours:.2f}"]
-        row += [f"{one.idle_gpu_hours:.2f}", f"{one.cold_starts}"]
-        row += [_seconds(one.ttft_p50_s), _seconds(one.ttft_p95_s), _seconds(one.ttft_p99_s)]
-        row += [_seconds(one.held_p95_s), _share(one.slo_attainment), f"{one.scale_writes}"]
-        row += [f"{one.refused + one.expired}", *([f"{one.cost:.2f}"] if priced else [])]
-        shown.add_row(*row)
-    return shown
-
-
-def _seconds(value_s: float) -> str:
-    return "–" if value_s != value_s else f"{value_s:.2f} s"
-
-
-def _share(value: float) -> str:
-    return "–" if value != value else f"{value:.1%}"

@@ -19,13 +19,13 @@ STEP_JITTER = 0.02
 class Rules:
     """How an engine schedules if it is not told otherwise, and tokens in a block of its KV cache.
 
-    ``divides_prompts`` and ``mixes`` name the options that switch on what is off.
+    ``mixes`` names the option that lets prompts and decoding share steps, where that is off.
     """
 
     policy: Policy = Policy.VLLM
     block_tokens: int = BLOCK_TOKENS
     prefix_caching: bool = True
-    divides_prompts: str | None = None
+    divides_prompts: bool = True
     mixes: str | None = None
 
 
@@ -33,9 +33,7 @@ class Rules:
 RULES: Mapping[EngineType, Rules] = {
     EngineType.VLLM: Rules(),
     EngineType.SGLANG: Rules(Policy.SGLANG, mixes="enable-mixed-chunk"),
-    EngineType.TENSORRT_LLM: Rules(
-        Policy.NO_EVICT, block_tokens=32, divides_prompts="enable-chunked-prefill"
-    ),
+    EngineType.TENSORRT_LLM: Rules(Policy.NO_EVICT, block_tokens=32, divides_prompts=False),
     EngineType.TRITON: Rules(Policy.NO_EVICT, block_tokens=32, prefix_caching=False),
     EngineType.NIM: Rules(Policy.NO_EVICT, block_tokens=32, prefix_caching=False),
     EngineType.TGI: Rules(),
@@ -78,9 +76,16 @@ def from_launch(
     """The engine of a launch. Raises InputError where model and context do not fit the GPUs."""
     law = steplaw.StepLaw.of_launch(parsed, gpu)
     rules, options = RULES[parsed.engine], dict(parsed.options)
+    told = options.get("enable-chunked-prefill")
+    divides = rules.divides_prompts if told is None else told != "false"
+    batched_tokens = parsed.max_batched_tokens
+    if parsed.engine is EngineType.VLLM and not divides:
+        # Of itself vLLM makes a step as long as its longest prompt then, and takes no less.
+        batched_tokens = max(batched_tokens, parsed.max_model_tokens)
+    packs = options.get("capacity-scheduler-policy") == "MAX_UTILIZATION"
     config = CoreConfig(
         max_sequences=parsed.max_sequences,
-        max_batched_tokens=parsed.max_batched_tokens,
+        max_batched_tokens=batched_tokens,
         max_model_tokens=parsed.max_model_tokens,
         kv_blocks=_kv_tokens(parsed, gpu) // rules.block_tokens,
         block_size=rules.block_tokens,
@@ -89,9 +94,10 @@ def from_launch(
         jitter=jitter,
         front_s=law.first_token_constant_s,
         prefix_caching=parsed.prefix_caching and rules.prefix_caching,
-        policy=rules.policy,
-        chunked_prefill=rules.divides_prompts is None or rules.divides_prompts in options,
+        policy=Policy.MAX_UTILIZATION if packs else rules.policy,
+        chunked_prefill=divides,
         mixed_chunk=rules.mixes in options,
+        long_prefill_tokens=int(options.get("long-prefill-token-threshold", 0)),
     )
     return EngineSpec(
         served_name=parsed.served_name,

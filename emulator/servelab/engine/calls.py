@@ -1,7 +1,6 @@
 """A checked request, whatever engine it was put to."""
 
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -33,9 +32,9 @@ class Prompt:
     text: str = ""
     ids: tuple[int, ...] = ()
 
-    def encoded(self) -> Sequence[int]:
+    def encoded(self) -> list[int]:
         """Its token ids."""
-        return self.ids or encoding.encode(self.text)
+        return list(self.ids) or encoding.encode(self.text)
 
 
 class Calling(StrEnum):

@@ -44,6 +44,10 @@ class Response:
     headers: tuple[tuple[str, str], ...] = ()
 
 
+class WantedFault(Exception):
+    """Refused as a fault of the server's own, but asked for: nobody has to look into it."""
+
+
 class Exchange(Protocol):
     """One request's way back: ``respond`` once, or ``begin``, ``write`` … and ``end``.
 
@@ -77,9 +81,10 @@ Handler = Callable[[Exchange], None]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path with ``{name}`` parts; ``while_loading`` answers before readiness.
+    """A method and a path; ``while_loading`` answers before readiness.
 
-    A surface that listens while it loads answers routes without ``while_loading`` as unready.
+    In the path a ``{name}`` part goes up to the next slash, ``{name:path}`` beyond it. A surface
+    that listens while it loads answers routes without ``while_loading`` as unready.
     """
 
     method: str
@@ -88,11 +93,21 @@ class Route:
     while_loading: Handler | None = None
 
 
+_PART = re.compile(r"\{(\w+)(:path)?\}")
+
+
 @functools.cache
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(path)))
+def pattern(path: str) -> re.Pattern[str]:
+    """What a path that is asked for must be to be a route's; its groups are the parts."""
+    found: list[str] = []
+    last = 0
+    for part in _PART.finditer(path):
+        found.append(re.escape(path[last : part.start()]))
+        found.append(f"(?P<{part[1]}>{'.*' if part[2] else '[^/]+'})")
+        last = part.end()
+    return re.compile("".join(found) + re.escape(path[last:]))
 
 
 def fits(path: str, asked: str) -> bool:
-    """Whether a path that was asked for is one of a route's, which may have ``{name}`` parts."""
-    return _pattern(path).fullmatch(asked) is not None
+    """Whether a path that was asked for is a route's."""
+    return pattern(path).fullmatch(asked) is not None

@@ -11,21 +11,27 @@ from servelab.engine import stamps
 from servelab.engine.admin.control import Control
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Call, Served
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.sequences import CoreRequest
-from servelab.engine.core.stepping import EngineCore, QueueFull
+from servelab.engine.core.stepping import EngineCore
 from servelab.engine.driver import Driver
 from servelab.engine.exchange import Exchange
 from servelab.engine.httpd.server import HttpServer
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Choice, Reply
-from servelab.engine.surfaces import registry
+from servelab.engine.surfaces import bounding, registry
 from servelab.engine.surfaces.surface import ManyPorts, State
 from servelab.engine.text import lengths
+from servelab.engine.text.answers import Answer
 from servelab.engine.text.transcript import Transcript
 
 BACKLOG = 2048
+# Different texts made for one request; further choices repeat them. Words cost nothing to make.
+MOST_TEXTS = 16
 # vLLM tells its load every 10 s while it has any.
 LOAD_LOG_REAL_S = 10.0
+# SGLang looks every 5 s whether work is left; so late an end helps nobody here.
+DRAIN_LOOK_REAL_S = 0.5
 
 
 class EngineServer:
@@ -66,7 +72,8 @@ class EngineServer:
             surface = control.surface(surface, spec.profile)
             control.attach(self)
         quiet = on_log is None or self.served.has("disable-uvicorn-access-log")
-        self._http = HttpServer(surface, None if quiet else self._answered)
+        routes = bounding.guarded(surface.routes())
+        self._http = HttpServer(surface, None if quiet else self._answered, routes=routes)
         self._others: list[HttpServer] = []
         self._load_timer: asyncio.TimerHandle | None = None
         self._totals = self.exporter.totals
@@ -115,17 +122,21 @@ class EngineServer:
     async def start_other(self, port: int, sock: socket.socket) -> None:
         """Answer there what the real engine answers on this port."""
         assert isinstance(self._surface, ManyPorts)
-        http = HttpServer(self._surface, routes=self._surface.other_ports()[port])
+        routes = bounding.guarded(self._surface.other_ports()[port])
+        http = HttpServer(self._surface, routes=routes)
         await http.start(sock)
         self._others.append(http)
 
     async def drain(self, grace_real_s: float) -> bool:
         """Take no new connections, let what runs finish, stop; False if the grace ran out."""
         self.state = State.DRAINING
-        self._http.stop_listening()
         finished = True
         try:
             async with asyncio.timeout(grace_real_s):
+                polls = self.spec.profile.listens_while_draining
+                while polls and self.open_requests:  # noqa: ASYNC110 (the real one looks too)
+                    await asyncio.sleep(DRAIN_LOOK_REAL_S)
+                self._http.stop_listening()
                 await self._http.quiet()
         except TimeoutError:
             finished = False
@@ -166,7 +177,7 @@ class EngineServer:
             limit = call.limit_tokens(prompt, self.served)
             for _ in range(call.n):
                 seed = self._rng.getrandbits(32) if call.seed is None else call.seed + len(planned)
-                answer = call.answer(seed)
+                answer = _answer(call, seed, planned)
                 natural = self._ends_by_itself and not call.ignore_eos
                 rng = random.Random(seed) if natural else None
                 ending = lengths.ending(call, limit, answer, rng)
@@ -192,16 +203,21 @@ class EngineServer:
         self.settle()
         totals, before = self.exporter.totals, self._totals
         self._totals = totals
-        load = self.load
         if totals == before and not self.open_requests:
             return
         interval_s = LOAD_LOG_REAL_S * self._clock.scale
         prompt, generation = (
             (now - then) / interval_s for now, then in zip(totals, before, strict=True)
         )
-        line = self._log.load(prompt, generation, load.running, load.waiting, load.kv_usage)
-        self._say(line)
+        self._say(self._log.load(prompt, generation, self.load))
 
     def _say(self, line: str | None) -> None:
         if line is not None and self._on_log is not None:
             self._on_log(stamps.stamped(line, time.time()))
+
+
+def _answer(call: Call, seed: int, planned: Sequence[tuple[CoreRequest, Choice]]) -> Answer:
+    """What the next choice says."""
+    if call.write is not None and len(planned) >= MOST_TEXTS:
+        return planned[len(planned) % MOST_TEXTS][1].answer
+    return call.answer(seed)

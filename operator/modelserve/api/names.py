@@ -61,6 +61,7 @@ IMAGES = f"{EMULATOR_GROUP}/images"  # JSON by image: what its node and registry
 
 # Node annotations: what limits a cold start there (quantities such as "250MB/s").
 REGISTRY_BANDWIDTH = f"{GROUP}/registry-bandwidth"
+REGISTRY_SHARED_BANDWIDTH = f"{GROUP}/registry-shared-bandwidth"  # emulated nodes only
 UNPACK_BANDWIDTH = f"{GROUP}/unpack-bandwidth"
 STORAGE_READ_BANDWIDTH = f"{GROUP}/storage-read-bandwidth"
 STORAGE_SHARED_BANDWIDTH = f"{GROUP}/storage-shared-bandwidth"

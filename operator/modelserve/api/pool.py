@@ -30,7 +30,7 @@ class PoolStorage(Node):
     )
     read_bandwidth: Rate | None = Field(None, description="Of one node; left out: the class's.")
     shared_bandwidth: Rate | None = Field(
-        None, description="Of the whole backend; bounds each read, which do not share it yet."
+        None, description="Of the whole backend, which the reads of all nodes share."
     )
 
 
@@ -44,7 +44,9 @@ class PoolRegistry(Node):
     """How images arrive."""
 
     bandwidth: Rate = Field("250MB/s", description="Download rate of one node.")
-    shared_bandwidth: Rate | None = Field(None, description="Of the registry. Not yet acting.")
+    shared_bandwidth: Rate | None = Field(
+        None, description="Of the registry, which the pulls of all nodes share."
+    )
     unpack_bandwidth: Rate = Field("120MB/s", description="Compressed bytes unpacked per second.")
 
 

@@ -155,7 +155,8 @@ class Phase(StrEnum):
 class PhaseStamp:
     """One phase: Unix milliseconds (real) of its start and end; end 0 while it runs.
 
-    ``planned_ms`` is the emulated duration it was given, without contention. The emulated duration
+    ``planned_ms`` is the emulated duration it was given, without contention; ``expected_ms`` what
+    others on its links make of that, while it runs and where that differs. The emulated duration
     that passed is (end - start) × time scale.
     """
 
@@ -163,6 +164,7 @@ class PhaseStamp:
     start_ms: int
     end_ms: int = 0
     planned_ms: int = 0
+    expected_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,7 @@ class PhaseStamps:
                     "start": s.start_ms,
                     "end": s.end_ms,
                     "planned": s.planned_ms,
+                    **({"expected": s.expected_ms} if s.expected_ms else {}),
                 }
                 for s in self.stamps
             ],
@@ -194,6 +197,7 @@ class PhaseStamps:
                 int(s["start"]),
                 int(s.get("end", 0)),
                 int(s.get("planned", 0)),
+                int(s.get("expected", 0)),
             )
             for s in data.get("stamps", ())
         )

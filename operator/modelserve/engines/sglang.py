@@ -35,6 +35,7 @@ PROFILE = types.Profile(
     default_port=30000,
     queue_full_status=503,
     while_loading=types.WhileLoading.UNAVAILABLE,
+    listens_while_draining=True,
 )
 
 USAGE = "launch_server.py [-h] --model-path MODEL_PATH [options]"

@@ -46,15 +46,19 @@ SWITCHES = frozenset(
         "fail-fast-on-attention-window-too-large",
     }
 )
-# What only its surface and its metrics go by.
-OPTIONS = ("enable-chunked-prefill", "tp-size", "guided-decoding-backend")
+# What only its surface, its metrics and its scheduler go by.
+OPTIONS = (
+    *("enable-chunked-prefill", "tp-size", "guided-decoding-backend"),
+    "capacity-scheduler-policy",
+)
 # Options of the file that tell metrics: of requests, and of steps.
 METRICS = ("return-perf-metrics", "enable-iter-perf-stats")
 CONFIG = "/tmp/trtllm-serve.yaml"
 _FILES = ("config", "extra-llm-api-options")
 _SHORTER = {"tensor-parallel-size": "tp-size"}
 _TOLD = re.compile(
-    r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend):\s*(\w+)"
+    r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
+    r"|capacity_scheduler_policy):\s*(\w+)"
 )
 
 

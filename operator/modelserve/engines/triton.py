@@ -43,6 +43,8 @@ _SERVER_OPTION, TRITONSERVER = "front-end", "tritonserver"
 NATIVE = (_SERVER_OPTION, TRITONSERVER)
 # What only this engine has, by its own names.
 OPTIONS = (_SERVER_OPTION, "default-max-tokens", "lora-separator", "tool-call-parser")
+# Its backend's examples name the model so: a name in a path has no slash.
+ENSEMBLE = "ensemble"
 # Where images for TensorRT-LLM are told their model.
 MODEL_VARIABLES = ("MODEL_ID", "MODEL_NAME", "HF_MODEL", "TOKENIZER_DIR", "TOKENIZER")
 FRONT_END = "/opt/tritonserver/python/openai/openai_frontend/main.py"
@@ -112,6 +114,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     port = flags.count("http-port") or 8000 if native else flags.count("openai-port")
     return types.Seen(
         model=flags.text("tokenizer"),
+        served_name=ENSEMBLE if native else None,
         port=port,
         options=tuple((name, value) for name, value in options if value),
     )

@@ -189,3 +189,4 @@ class Profile:
     default_port: int
     queue_full_status: int
     while_loading: WhileLoading
+    listens_while_draining: bool = False  # it takes requests until none is left

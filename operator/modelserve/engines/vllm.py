@@ -57,11 +57,11 @@ _LEAST: Mapping[str, int] = {
     "pipeline-parallel-size": 1,
     "data-parallel-size": 1,
 }
-# What a launch keeps by vLLM's own names, for the server that answers.
+# What a launch keeps by vLLM's own names, for the server that answers and for its scheduler.
 OPTIONS = (
     *("enable-auto-tool-choice", "tool-call-parser", "exclude-tools-when-tool-choice-none"),
     *("enable-prompt-tokens-details", "runner", "task", "disable-uvicorn-access-log"),
-    "show-hidden-metrics-for-version",
+    *("show-hidden-metrics-for-version", "enable-chunked-prefill", "long-prefill-token-threshold"),
 )
 # In a container's environment: the mock engine exports the metric names of all versions.
 OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"
@@ -166,7 +166,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
 
 
 def _options(flags: commandline.Flags, env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """What only its surface goes by; API keys stand on lines of their own."""
+    """What only vLLM goes by; API keys stand on lines of their own."""
     plain = [(name, flags.values[name]) for name in OPTIONS if name in flags.values]
     keys = "\n".join(flags.lists.get("api-key", ())) or env.get("VLLM_API_KEY", "")
     old = [("also-old-metric-names", "")] if env.get(OLD_METRIC_NAMES) else []

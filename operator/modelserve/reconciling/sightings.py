@@ -143,7 +143,8 @@ def expected_ready_s(pod: ports.Object, seen: Sighting, now: Now) -> float | Non
     later = _later_s(predicted, current.phase)
     if current.end_ms:
         return now.at(current.end_ms / 1000) + later
-    planned_s = current.planned_ms / 1000 or _planned_s(predicted, current.phase)
+    told_ms = current.expected_ms or current.planned_ms
+    planned_s = told_ms / 1000 or _planned_s(predicted, current.phase)
     return max(now.emulated_s, now.at(current.start_ms / 1000) + planned_s) + later
 
 

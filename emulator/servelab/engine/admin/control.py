@@ -12,8 +12,8 @@ from servelab.engine.admin import documents, faults
 from servelab.engine.admin.faults import Injected
 from servelab.engine.admin.overriding import Overridden, Shown, SlowedLaw
 from servelab.engine.admin.surfacing import FaultySurface
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.laws import StepLaw
-from servelab.engine.core.stepping import QueueFull
 from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces.surface import Surface
 

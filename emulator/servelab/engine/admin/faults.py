@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from servelab.engine.admin import documents
 from servelab.engine.admin.documents import Timed
+from servelab.engine.exchange import WantedFault
 
 # A step of a hung engine: longer than anything that is emulated, in seconds. It is cut short when
 # the hang is over.
@@ -14,7 +15,7 @@ FOR_EVER_S = 1e7
 Fault = Timed | documents.CounterReset | documents.Exit
 
 
-class InjectedError(Exception):
+class InjectedError(WantedFault):
     """A request fails because a fault says so; the engine answers as to a fault of its own."""
 
 

@@ -8,6 +8,7 @@ from modelserve.engines import types
 from servelab.engine.admin import expositions, faults
 from servelab.engine.admin.faults import Injected
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
+from servelab.engine.surfaces.layer import Layer
 from servelab.engine.surfaces.surface import Surface
 
 _GAP = Response(503, content_type=None)
@@ -34,8 +35,8 @@ def role(route: Route, profile: types.Profile) -> Role:
     return Role.OTHER
 
 
-class FaultySurface:
-    """A Surface before another one."""
+class FaultySurface(Layer):
+    """The surface under faults."""
 
     def __init__(
         self,
@@ -44,7 +45,7 @@ class FaultySurface:
         injected: Mapping[str, Injected],
         now_s: Callable[[], float],
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._faults = injected
         self._now_s = now_s
         self._held: list[tuple[Handler, Exchange]] = []
@@ -54,30 +55,9 @@ class FaultySurface:
         self._routes = [self._wrapped(route, role(route, profile)) for route in self._plain]
         self._metrics = [each for each in self._plain if role(each, profile) is Role.METRICS]
 
-    @property
-    def server(self) -> str | None:
-        """The header Server, if it sends one."""
-        return self._inner.server
-
     def routes(self) -> Sequence[Route]:
         """The same paths."""
         return self._routes
-
-    def not_found(self, request: Request) -> Response:
-        """As without faults."""
-        return self._inner.not_found(request)
-
-    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        """As without faults."""
-        return self._inner.wrong_method(request, allowed)
-
-    def refused(self, request: Request, error: Exception) -> Response:
-        """As without faults."""
-        return self._inner.refused(request, error)
-
-    def unready(self, request: Request) -> Response:
-        """As without faults."""
-        return self._inner.unready(request)
 
     def release(self) -> None:
         """Answer what was held, unless it still is."""

@@ -12,7 +12,7 @@ from typing import Annotated
 import pydantic
 
 from servelab.engine.core import laws
-from servelab.engine.core.schedule import CoreConfig
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.sequences import CoreRequest, FinishReason
 from servelab.engine.core.stepping import EngineCore
 

@@ -23,7 +23,7 @@ from modelserve.engines import profiles
 from modelserve.errors import InputError
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core import laws
-from servelab.engine.core.schedule import CoreConfig
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.server import EngineServer
 
 # As the recorded engine was started.

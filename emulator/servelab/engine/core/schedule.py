@@ -12,8 +12,7 @@ from typing import Protocol
 from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.blocks import Block
-from servelab.engine.core.config import BLOCK_TOKENS as BLOCK_TOKENS
-from servelab.engine.core.config import CoreConfig as CoreConfig
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.sequences import Sequence
 
 _CONTINUOUS = (BatchingMode.CONTINUOUS, BatchingMode.NONE)

@@ -15,10 +15,8 @@ from modelserve.errors import InputError
 from servelab.engine.core import policies
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.intake import Intake
-from servelab.engine.core.intake import QueueFull as QueueFull
-from servelab.engine.core.intake import TooLarge as TooLarge
-from servelab.engine.core.laws import StepLaw as StepLaw
+from servelab.engine.core.intake import Intake, QueueFull
+from servelab.engine.core.laws import StepLaw
 from servelab.engine.core.pace import Pace
 from servelab.engine.core.schedule import Plan
 from servelab.engine.core.sequences import (

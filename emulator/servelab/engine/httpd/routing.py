@@ -1,12 +1,10 @@
 """Which route a request takes: by exact path, else by patterns in the routes' order. Pure."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from servelab.engine import exchange
 from servelab.engine.exchange import Route
-
-_PART = re.compile(r"\{(\w+)(:path)?\}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +20,10 @@ NOWHERE = Match(None)
 
 
 class Router:
-    """A ``{name}`` part matches up to the next slash, ``{name:path}`` slashes too."""
+    """The routes of one site."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._patterns = [(_compiled(route.path), route) for route in routes]
+        self._patterns = [(exchange.pattern(route.path), route) for route in routes]
         paths = dict.fromkeys(route.path for route in routes if "{" not in route.path)
         self._static = {path: self._by_method(path) for path in paths}
 
@@ -46,13 +44,3 @@ class Router:
             if match is not None and route.method not in found:
                 found[route.method] = Match(route, parameters=match.groupdict())
         return found
-
-
-def _compiled(path: str) -> re.Pattern[str]:
-    parts: list[str] = []
-    last = 0
-    for part in _PART.finditer(path):
-        parts.append(re.escape(path[last : part.start()]))
-        parts.append(f"(?P<{part[1]}>{'.*' if part[2] else '[^/]+'})")
-        last = part.end()
-    return re.compile("".join(parts) + re.escape(path[last:]))

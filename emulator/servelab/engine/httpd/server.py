@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from servelab.engine.exchange import Request, Response, Route
+from modelserve.errors import ModelServeError
+from servelab.engine.exchange import Request, Response, Route, WantedFault
 from servelab.engine.httpd.answer import Answer
 from servelab.engine.httpd.connection import Connection, OnAccess
 from servelab.engine.httpd.heads import Heads
@@ -140,8 +141,9 @@ class HttpServer:
         try:
             self._route(answer, request, match)
         except Exception as error:
-            if answer.begun or not answer.open:
-                LOGGER.exception("%s failed on its way", request.path)
+            told = isinstance(error, ModelServeError | WantedFault)
+            if answer.begun or not answer.open or not told:
+                LOGGER.exception("%s failed", request.path)
             answer.fail(error)
 
     def refuse(self, answer: Answer, error: Exception) -> None:

@@ -1,16 +1,16 @@
 """Times between tokens."""
 
 import itertools
+from collections.abc import Callable
 
 from servelab.engine.core.sequences import Output
-from servelab.engine.metrics.series import Buckets, Histogram
 
 
 class Gaps:
-    """Puts each gap between two tokens of one request into a histogram."""
+    """Tells each gap between two tokens of one request: its seconds, and how often it was seen."""
 
-    def __init__(self, histogram: Histogram | Buckets) -> None:
-        self._histogram = histogram
+    def __init__(self, tell: Callable[[float, int], None]) -> None:
+        self._tell = tell
         self._last_token_s: dict[str, float] = {}
 
     def observe(self, output: Output) -> None:
@@ -32,6 +32,6 @@ class Gaps:
                 gaps[gap_s] = gaps.get(gap_s, 0) + 1
             last_token_s[request_id] = end_s
         for gap_s, count in gaps.items():
-            self._histogram.observe(gap_s, count)
+            self._tell(gap_s, count)
         for before_s, at_s in itertools.pairwise(times_s):
-            self._histogram.observe(at_s - before_s, len(ids))
+            self._tell(at_s - before_s, len(ids))

@@ -16,6 +16,7 @@ class Watched:
         self._http = http
         self._path = path
         self._open = True
+        self._begun = False
 
     @property
     def request(self) -> Request:
@@ -30,6 +31,7 @@ class Watched:
 
     def begin(self, response: Response) -> None:
         """Send the head of a streamed answer."""
+        self._begun = True
         self._told(response.status)
         self._exchange.begin(response)
 
@@ -46,6 +48,12 @@ class Watched:
         """Our own fault."""
         self._close()
         self._exchange.fail(error)
+
+    def raised(self, status: int) -> None:
+        """Whoever called the handler answers with this status, if nothing has begun."""
+        if not self._begun:
+            self._told(status)
+        self._close()
 
     def on_gone(self, callback: Callable[[], None]) -> None:
         """Call back if the client goes before the answer is complete."""
@@ -82,7 +90,7 @@ class Http:
         self._keys.at()
 
     def counted(self, path: str, handler: Handler, refuse: Refuse) -> Handler:
-        """The handler of a route, counted; ``refuse`` answers where it raises."""
+        """The handler of a route, counted; ``refuse`` is what answers where it raises."""
 
         def handle(exchange: Exchange) -> None:
             method = exchange.request.method
@@ -92,7 +100,8 @@ class Http:
             try:
                 handler(watched)
             except Exception as error:
-                watched.respond(refuse(exchange.request, error))
+                watched.raised(refuse(exchange.request, error).status)
+                raise
 
         return handle
 

@@ -136,7 +136,7 @@ class Exporter:
                 "time_per_output_token_seconds",
                 "Histogram of time per output token in seconds.",
                 TOKEN_TIME_BOUNDS,
-            )
+            ).observe
         )
         self._e2e = make(
             "e2e_request_latency_seconds",

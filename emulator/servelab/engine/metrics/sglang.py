@@ -5,13 +5,13 @@ created. Left out is what nothing here foretells: its processes' CPU times, GPU 
 start took.
 """
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.sequences import Finish, FinishReason, Output
 from servelab.engine.metrics.exporting import Load
+from servelab.engine.metrics.gaps import Gaps
 from servelab.engine.metrics.http import Http
 from servelab.engine.metrics.series import Shared, SharedHistogram
 
@@ -130,7 +130,6 @@ class Scheduler:
             **dict.fromkeys(("tp_rank", "pp_rank", "moe_ep_rank"), "0"),
         }
         self._families: list[Shared | SharedHistogram] = []
-        self._found = (0, 0)
         self._window = (0, 0, 0.0)  # decode steps, tokens, start of what is not told yet
         graphs = "disable-cuda-graph" not in dict(spec.options)
         self._decode_mode = "decode_cuda_graph" if graphs else "decode_none"
@@ -264,7 +263,6 @@ class Requests:
 
     def __init__(self, model_name: str) -> None:
         labels = {"model_name": model_name, "engine_type": "unified"}
-        self._last_token_s: dict[str, float] = {}
         self.streams: set[str] = set()
 
         def counter(name: str, text: str) -> Shared:
@@ -279,7 +277,11 @@ class Requests:
         self._count = counter("num_requests_total", "Requests that ended.")
         self._aborted = counter("num_aborted_requests_total", "Requests aborted.")
         self._ttft = histogram("time_to_first_token_seconds", "To the first token.", TTFT_BOUNDS)
-        self._itl = histogram("inter_token_latency_seconds", "Token to token.", TOKEN_TIME_BOUNDS)
+        self._itl = itl = histogram(
+            "inter_token_latency_seconds", "Token to token.", TOKEN_TIME_BOUNDS
+        )
+        # Of all answers, though one that does not stream is told of every 50 tokens only.
+        self._gaps = Gaps(lambda gap_s, count: itl.at().observe(gap_s, count))
         self._tpot = histogram(
             "request_time_per_output_token_seconds", "Mean of a request.", TOKEN_TIME_BOUNDS
         )
@@ -292,7 +294,7 @@ class Requests:
 
     def observe(self, output: Output) -> None:
         """Count what the core brought."""
-        self._observe_gaps(output)
+        self._gaps.observe(output)
         for first in output.firsts:
             self._ttft.at(is_streaming=self._side(first.id)).observe(first.at_s - first.arrived_s)
         for finish in output.finished:
@@ -301,26 +303,7 @@ class Requests:
     def _side(self, request_id: str) -> str:
         return "true" if request_id in self.streams else "false"
 
-    def _observe_gaps(self, output: Output) -> None:
-        """Of all answers, though one that does not stream is told of every 50 tokens only."""
-        ids, times_s = output.ids, output.times_s
-        if not ids:
-            return
-        first_s, end_s, last_token_s = times_s[0], times_s[-1], self._last_token_s
-        gaps: dict[float, int] = {}
-        for request_id in ids:
-            before_s = last_token_s.get(request_id)
-            if before_s is not None:
-                gap_s = first_s - before_s
-                gaps[gap_s] = gaps.get(gap_s, 0) + 1
-            last_token_s[request_id] = end_s
-        for gap_s, count in gaps.items():
-            self._itl.at().observe(gap_s, count)
-        for before_s, at_s in itertools.pairwise(times_s):
-            self._itl.at().observe(at_s - before_s, len(ids))
-
     def _observe_finish(self, finish: Finish) -> None:
-        self._last_token_s.pop(finish.id, None)
         side = self._side(finish.id)
         self.streams.discard(finish.id)
         if finish.reason == FinishReason.ABORT:

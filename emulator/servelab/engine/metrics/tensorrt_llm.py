@@ -54,7 +54,6 @@ class Exporter:
 
     def __init__(self, spec: EngineSpec, load: Load) -> None:
         self._load = load
-        self._config = spec.config
         options = dict(spec.options)
         self.enabled = REQUESTS in options
         self.steps = Steps(spec) if STEPS in options else None

@@ -319,7 +319,7 @@ class Exporter:
         self._params_max_tokens = make("request_params_max_tokens", "Parameter max_tokens.", tokens)
         self._ttft = make("time_to_first_token_seconds", "Arrival to first token.", firsts)
         self._itl = make("inter_token_latency_seconds", "Token to token.", token_times)
-        self._gaps = Gaps(self._itl)
+        self._gaps = Gaps(self._itl.observe)
         self._tpot = make(
             "request_time_per_output_token_seconds", "Mean of a request.", token_times
         )

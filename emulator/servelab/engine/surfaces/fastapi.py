@@ -20,6 +20,29 @@ _KEPT = ":/%#?=@[]!$&'()*+,;"
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
+class Application:
+    """What the surface of such a server answers as all of them do. ``_routes`` are its paths."""
+
+    server: str | None = SERVER
+    _routes: Sequence[Route]
+
+    def routes(self) -> Sequence[Route]:
+        """All paths it knows."""
+        return self._routes
+
+    def not_found(self, request: Request) -> Response:
+        """The way to the path without its last slash, or a detail."""
+        return not_found(request, self._routes)
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        """A detail; the router names the method of the path's first route only."""
+        return wrong_method(allowed)
+
+    def unready(self, request: Request) -> Response:
+        """It does not listen while it loads."""
+        return Response(503, content_type=None)
+
+
 class HttpError(ModelServeError):
     """An HTTPException: a status, and a detail in words."""
 

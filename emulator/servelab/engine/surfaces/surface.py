@@ -88,14 +88,7 @@ class Log(Protocol):
     def access(self, client: str, method: str, target: str, status: int) -> str | None:
         """A request that was answered."""
 
-    def load(
-        self,
-        prompt_per_s: float,
-        generation_per_s: float,
-        running: int,
-        waiting: int,
-        kv_usage: float,
-    ) -> str | None:
+    def load(self, prompt_per_s: float, generation_per_s: float, gauges: Load) -> str | None:
         """Throughput (tokens per emulated second) and load, from time to time."""
 
     def stop_lines(self) -> Sequence[str]:

@@ -15,6 +15,11 @@ class Answer(ABC):
 
     tokens: int | None = None
 
+    @property
+    def period_tokens(self) -> int | None:
+        """After how many tokens it says the same again; None: never."""
+        return None
+
     @abstractmethod
     def pieces(self, first: int, count: int) -> list[bytes]:
         """Tokens ``first`` … as UTF-8; a character of several tokens stands at its last."""
@@ -47,6 +52,10 @@ class Words(Answer):
         self._start = mixed % size
         # Odd, so that the walk over the power of two meets every word before one repeats.
         self._stride = 2 * (mixed // size % (size // 2)) + 1
+
+    @property
+    def period_tokens(self) -> int:
+        return len(vocabulary.words())
 
     def pieces(self, first: int, count: int) -> list[bytes]:
         """All but token 0 begin with a space."""

@@ -24,10 +24,16 @@ DEEPEST = 64
 
 def instance(schema: Any, rng: random.Random) -> Any:
     """A value that meets the schema; ``{}`` where none can be found."""
+    made = found(schema, rng)
+    return {} if made is None else made[0]
+
+
+def found(schema: Any, rng: random.Random) -> tuple[Any] | None:
+    """A value that meets the schema, if there is one."""
     try:
-        return _Maker(schema, rng).value(schema, 0)
+        return (_Maker(schema, rng).value(schema, 0),)
     except (Unsatisfiable, RecursionError, ArithmeticError):
-        return {}
+        return None
 
 
 class _Maker:
@@ -35,6 +41,7 @@ class _Maker:
         self._resolver = schemas.Resolver(root, rng)
         self._rng = rng
         self._left = MOST_VALUES
+        self._patterns: dict[str, patterns.Pattern] = {}
 
     def value(self, schema: Any, depth: int) -> Any:
         self._spend(1)
@@ -42,9 +49,9 @@ class _Maker:
             raise Unsatisfiable("the schema nests without an end")
         plain = self._resolver.plain(schema, simplest=not self._has_room(depth))
         if "const" in plain:
-            return plain["const"]
+            return self._given(plain["const"])
         if isinstance(plain.get("enum"), list) and plain["enum"]:
-            return self._rng.choice(_of_types(plain["enum"], schemas.types(plain)))
+            return self._given(self._rng.choice(_of_types(plain["enum"], schemas.types(plain))))
         kinds = schemas.types(plain) or [_implied(plain)]
         self._rng.shuffle(kinds)
         if not self._has_room(depth):
@@ -65,6 +72,17 @@ class _Maker:
     def _draw(self, characters: int) -> None:
         self._spend(characters // VALUE_CHARACTERS)
 
+    def _given(self, value: Any) -> Any:
+        """A value that stands in the schema: it may be long, and be asked for many times."""
+        self._draw(len(json.dumps(value)))
+        return value
+
+    def _read(self, pattern: str) -> patterns.Pattern:
+        if pattern not in self._patterns:
+            self._draw(len(pattern))
+            self._patterns[pattern] = patterns.Pattern(pattern)
+        return self._patterns[pattern]
+
     def _of_type(self, kind: str, plain: schemas.Plain, depth: int) -> Any:
         if kind == "object":
             return self._object(plain, depth)
@@ -74,18 +92,22 @@ class _Maker:
             return scalars.number(plain, self._rng, whole=kind == "integer")
         if kind == "boolean":
             return self._rng.random() < 0.5
-        return None if kind == "null" else scalars.text(plain, self._rng, self._draw)
+        if kind == "null":
+            return None
+        return scalars.text(plain, self._rng, self._draw, self._read)
 
     def _object(self, plain: schemas.Plain, depth: int) -> dict[str, Any]:
         declared = plain.get("properties")
-        declared = declared if isinstance(declared, Mapping) else {}
-        required = _names(plain.get("required"))
+        declared = dict(declared) if isinstance(declared, Mapping) else {}
+        required = dict.fromkeys(_names(plain.get("required")))
         most = scalars.bound(plain, "maxProperties")
         made: dict[str, Any] = {}
-        for name in (*declared, *(name for name in required if name not in declared)):
+        missing = len(required)
+        for name in declared | required:
             if name in required:
                 made[name] = self._property(name, plain, depth)
-            elif self._has_room(depth) and (most is None or self._free(made, required) < most):
+                missing -= 1
+            elif self._has_room(depth) and (most is None or len(made) + missing < most):
                 try:
                     made[name] = self._property(name, plain, depth)
                 except Unsatisfiable:
@@ -97,12 +119,8 @@ class _Maker:
         self._fill(made, plain, depth)
         return made
 
-    @staticmethod
-    def _free(made: Mapping[str, Any], required: list[str]) -> int:
-        """Properties there will be at least."""
-        return len(made) + sum(name not in made for name in required)
-
     def _property(self, name: str, plain: schemas.Plain, depth: int) -> Any:
+        self._draw(len(name))
         declared = plain.get("properties")
         if isinstance(declared, Mapping) and name in declared:
             return self.value(declared[name], depth + 1)
@@ -125,8 +143,8 @@ class _Maker:
         named = _items(plain.get("patternProperties"))
         if named and (plain.get("additionalProperties") is False or "propertyNames" not in plain):
             pattern, schema = self._rng.choice(named)
-            drawn = patterns.draw(pattern, self._rng)
-            self._draw(patterns.MOST_CHARACTERS if drawn is None else len(drawn))
+            drawn, steps = self._read(pattern).draw(self._rng)
+            self._draw(steps)
             self._spend(1)
             if drawn is not None:
                 return drawn, schema

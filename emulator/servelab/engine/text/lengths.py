@@ -52,18 +52,30 @@ def ending(call: Call, limit_tokens: int, answer: Answer, rng: random.Random | N
 
 def _stopped(call: Call, answer: Answer, end: Ending) -> Ending:
     """The first stop after the fewest tokens cuts the answer, as vLLM looks for it."""
-    text = ""
-    for index, piece in enumerate(answer.pieces(0, end.tokens)):
-        before, text = len(text), text + piece.decode()
+    longest = max(map(len, call.stop), default=0)
+    tail, length = "", 0  # the end of the text that a stop may begin in; characters so far
+    for index, piece in enumerate(answer.pieces(0, _searched(call, answer, end, longest))):
+        text = piece.decode()
+        before, length = length, length + len(text)
+        tail = (tail[-longest:] if longest else "") + text
         if index < call.min_tokens:
             continue
         token = answer.token(index)
         if token in call.stop_token_ids:
-            kept = len(text) if call.include_stop else before
+            kept = length if call.include_stop else before
             return Ending(index + 1, FinishReason.STOP, token, kept)
+        gone = length - len(tail)
         for stop in call.stop:
-            found = text.find(stop, max(0, before + 1 - len(stop)))
+            found = tail.find(stop, max(0, before - gone + 1 - len(stop)))
             if found >= 0:
-                kept = found + len(stop) if call.include_stop else found
+                kept = gone + found + (len(stop) if call.include_stop else 0)
                 return Ending(index + 1, FinishReason.STOP, stop, kept)
     return end
+
+
+def _searched(call: Call, answer: Answer, end: Ending, longest: int) -> int:
+    """Tokens to look for a stop in: words say nothing new once they begin again."""
+    period = answer.period_tokens
+    if period is None:
+        return end.tokens
+    return min(end.tokens, call.min_tokens + 1 + period + longest)

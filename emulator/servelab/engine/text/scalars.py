@@ -25,9 +25,10 @@ class Unsatisfiable(Exception):
 
 
 Spend = Callable[[int], None]
+Read = Callable[[str], patterns.Pattern]
 
 
-def text(schema: Schema, rng: random.Random, spend: Spend) -> str:
+def text(schema: Schema, rng: random.Random, spend: Spend, read: Read = patterns.Pattern) -> str:
     """A string. Raises Unsatisfiable. ``spend`` is told how many characters were drawn for it."""
     shortest = min(bound(schema, "minLength") or 0, MOST_CHARACTERS)
     longest = bound(schema, "maxLength")
@@ -35,7 +36,7 @@ def text(schema: Schema, rng: random.Random, spend: Spend) -> str:
         raise Unsatisfiable("maxLength is under minLength")
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
-        return _matching(pattern, (shortest, longest), rng, spend)
+        return _matching(read(pattern), (shortest, longest), rng, spend)
     drawn = _FORMATS.get(str(schema.get("format")), words)(rng)
     if "format" in schema and _fits(drawn, shortest, longest):
         return drawn
@@ -51,14 +52,16 @@ def _fits(drawn: str, shortest: int, longest: int | None) -> bool:
 
 
 def _matching(
-    pattern: str, lengths: tuple[int, int | None], rng: random.Random, spend: Spend
+    pattern: patterns.Pattern, lengths: tuple[int, int | None], rng: random.Random, spend: Spend
 ) -> str:
     last: str | None = None
+    steps = 0
     for _ in range(TRIES):
-        last = patterns.draw(pattern, rng)
-        spend(patterns.MOST_CHARACTERS if last is None else len(last))
+        last, taken = pattern.draw(rng)
+        steps += 1 + taken
         if last is None or _fits(last, *lengths):
             break
+    spend(steps)
     # A pattern that is not understood is not met.
     return words(rng) if last is None else last
 

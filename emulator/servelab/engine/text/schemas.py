@@ -1,5 +1,6 @@
 """JSON schemas made plain: references followed, alternatives chosen, parts laid together."""
 
+import json
 import random
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,9 +10,10 @@ from servelab.engine.text.scalars import Unsatisfiable
 Plain = dict[str, Any]
 
 # References and parts within parts that are followed before a schema counts as endless, and
-# parts in all.
+# parts in all, so many keywords, names and values counting as one.
 MOST_NESTED = 32
 MOST_PARTS = 50_000
+PART_ENTRIES = 16
 
 _LOWER = ("minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains")
 _UPPER = ("maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains")
@@ -37,16 +39,23 @@ class Resolver:
             raise Unsatisfiable("nothing meets false")
         if not isinstance(schema, Mapping):
             return {}
+        self._spend(schema)
         result = {name: value for name, value in schema.items() if name not in _PARTS}
         parts = list(_listed(schema.get("allOf")))
         if isinstance(schema.get("$ref"), str):
             parts.insert(0, self._referred(schema["$ref"]))
         for part in parts:
             result = merged(result, self.plain(part, nested + 1, simplest=simplest))
+            self._spend(result)
         for name in ("anyOf", "oneOf"):
             if branches := _listed(schema.get(name)):
                 result = self._with_branch(result, branches, nested, simplest=simplest)
         return result
+
+    def _spend(self, schema: Mapping[str, Any]) -> None:
+        """Counts what it takes to go through a schema once."""
+        inner = sum(len(value) for value in schema.values() if isinstance(value, dict | list))
+        self._left -= (len(schema) + inner) // PART_ENTRIES
 
     def _with_branch(
         self, base: Plain, branches: Sequence[Any], nested: int, *, simplest: bool
@@ -98,7 +107,7 @@ def types(schema: Plain) -> list[str]:
     found = [kind] if isinstance(kind, str) else list(_listed(kind))
     if schema.get("nullable") is True and found:  # OpenAPI
         found.append("null")
-    return [each for each in found if isinstance(each, str)]
+    return list(dict.fromkeys(each for each in found if isinstance(each, str)))
 
 
 def merged(one: Plain, other: Plain) -> Plain:
@@ -118,9 +127,13 @@ def _both(name: str, one: Any, other: Any) -> Any:
     if name in _UPPER and _numbers(one, other):
         return min(one, other)
     if name == "required":
-        return [*_listed(one), *(each for each in _listed(other) if each not in _listed(one))]
+        return list(
+            dict.fromkeys(v for v in (*_listed(one), *_listed(other)) if isinstance(v, str))
+        )
     if name == "enum":
-        kept = [value for value in _listed(one) if value in _listed(other)]
+        # By their text: a list of many values would be gone through for each of many.
+        known = {json.dumps(value, sort_keys=True) for value in _listed(other)}
+        kept = [value for value in _listed(one) if json.dumps(value, sort_keys=True) in known]
         if not kept:
             raise Unsatisfiable("the enumerations have nothing in common")
         return kept
@@ -140,7 +153,8 @@ def _numbers(*values: Any) -> bool:
 
 def _common(one: list[str], other: list[str]) -> list[str]:
     """Types in both; a whole number is a number."""
-    kept = [kind for kind in one if kind in other or (kind == "integer" and "number" in other)]
+    allowed = {*other, "integer"} if "number" in other else set(other)
+    kept = [kind for kind in one if kind in allowed]
     kept += [kind for kind in other if kind == "integer" and "number" in one and kind not in kept]
     if not kept:
         raise Unsatisfiable("the types have nothing in common")

@@ -1,24 +1,16 @@
 """The words answers are made of, one token each.
 
-They are the 2048 English words of BIP-39 (python-mnemonic, MIT licence), 3 to 8 letters long. The
+They are the 2048 English words of BIP-39 (python-mnemonic, words.LICENSE), 3 to 8 letters long. The
 tokenizer was trained until each of them is one token, at the start of a text and after a space.
 """
 
 import functools
 import importlib.resources
-from collections.abc import Iterable
 
-from servelab.engine.text import encoding, template
+from servelab.engine.text import encoding
 
 # Llama 3's: the vocabulary of a model may be larger than its tokenizer's.
 VOCABULARY_SIZE = 128_256
-
-# Of the chat template.
-TEMPLATE_START_TOKENS = 0
-TEMPLATE_MESSAGE_TOKENS = template.MESSAGE_TOKENS
-TEMPLATE_ANSWER_TOKENS = template.ANSWER_TOKENS
-
-encode, count, decode = encoding.encode, encoding.count, encoding.decode
 
 
 @functools.cache
@@ -60,13 +52,3 @@ def _places() -> dict[int, int]:
 def place(token: int) -> int:
     """A word's place in the list by its token id; 0 for tokens that are no word of it."""
     return _places().get(token, 0)
-
-
-def count_chat(contents: Iterable[str]) -> int:
-    """Tokens of a chat prompt: the messages' contents within the chat template."""
-    return len(encode_chat(contents))
-
-
-def encode_chat(contents: Iterable[str]) -> list[int]:
-    """Token ids of a chat prompt of a user's messages."""
-    return template.encode(template.Message("user", content) for content in contents)

@@ -21,8 +21,16 @@ _ANY_OBJECT: Mapping[str, Any] = {
 
 
 def by_schema(schema: Any) -> Write:
-    """JSON that meets a schema."""
-    return lambda rng: _json(instances.instance(schema, rng))
+    """JSON that meets a schema; ``{}`` where none is found, which is not tried again."""
+    hopeless = False
+
+    def write(rng: random.Random) -> str:
+        nonlocal hopeless
+        made = None if hopeless else instances.found(schema, rng)
+        hopeless = made is None
+        return "{}" if made is None else _json(made[0])
+
+    return write
 
 
 def any_object() -> Write:
@@ -37,9 +45,10 @@ def one_of(texts: Sequence[str]) -> Write:
 
 def by_pattern(pattern: str) -> Write:
     """A text that a regular expression matches; words where it is not understood."""
+    read = patterns.Pattern(pattern)
 
     def write(rng: random.Random) -> str:
-        text = patterns.draw(pattern, rng)
+        text, _ = read.draw(rng)
         return scalars.words(rng) if text is None else text
 
     return write
@@ -67,11 +76,14 @@ def free(rng: random.Random) -> str:
 
 def call(functions: Sequence[Function]) -> Write:
     """A call of one of the functions, as the chat template writes calls of earlier answers."""
+    known = [
+        (function.name, by_schema({"type": "object", **(function.parameters or {})}))
+        for function in functions
+    ]
 
     def write(rng: random.Random) -> str:
-        function = rng.choice(functions)
-        arguments = instances.instance({"type": "object", **(function.parameters or {})}, rng)
-        body = f'{{"name": {_json(function.name)}, "arguments": {_json(arguments)}}}'
+        name, arguments = rng.choice(known)
+        body = f'{{"name": {_json(name)}, "arguments": {arguments(rng)}}}'
         return CALL_START + body + CALL_END
 
     return write

@@ -45,3 +45,10 @@ def test_a_server_is_known_by_the_folder_of_its_models() -> None:
     found = launch.parse({"image": "x", "command": words}, {})
     assert found is not None
     assert (found.model.name, triton.NATIVE in found.options) == (LLAMA, True)
+
+
+def test_the_model_of_a_server_has_a_name_without_a_slash() -> None:
+    words = ["tritonserver", "--model-repository=/models/llama-3.1-8b"]
+    found = launch.parse({"image": "x", "command": words}, {})
+    assert found is not None
+    assert found.served_name == "ensemble"

@@ -100,6 +100,16 @@ def test_the_expected_instant_follows_the_phase_the_pod_is_in() -> None:
     assert ready_s == pytest.approx(NOW.emulated_s + 50 + 20 + 40 + 0.025)
 
 
+def test_the_expected_instant_moves_when_others_compete() -> None:
+    base = int(NOW.wall_s * 1000)
+    stamp = wire.PhaseStamp(wire.Phase.WEIGHT_LOAD, base - 1000, 0, 20_000, 90_000)
+    found = pod()
+    told = wire.PhaseStamps(10.0, (stamp,)).to_json()
+    found["metadata"]["annotations"] = {names.PHASES: json.dumps(told)}
+    ready_s = sightings.expected_ready_s(found, Sighting(0.0, predicted=PREDICTED), NOW)
+    assert ready_s == pytest.approx(NOW.emulated_s + 80 + 40 + 0.025)
+
+
 def test_without_stamps_nothing_is_expected_of_a_phase() -> None:
     assert sightings.expected_ready_s(pod(), Sighting(0.0, predicted=PREDICTED), NOW) is None
 

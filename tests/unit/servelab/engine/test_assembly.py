@@ -57,14 +57,35 @@ def test_each_engine_schedules_by_its_own_rules(
     [
         (["trtllm-serve", LLAMA, "--enable_chunked_prefill"], True, False),
         (["sglang", "serve", "--model-path", LLAMA, "--enable-mixed-chunk"], True, True),
+        (["vllm", "serve", LLAMA, "--no-enable-chunked-prefill"], False, False),
+        (["vllm", "serve", LLAMA, "--enable-chunked-prefill"], True, False),
     ],
 )
-def test_what_an_engine_does_not_by_itself_can_be_switched_on(
+def test_prompts_are_divided_and_mixed_as_an_engine_is_told(
     command: list[str], divides: bool, mixes: bool
 ) -> None:
     container = {"name": "engine", "image": "registry.example/engine", "command": command}
     config = assembly.build(container, {}, H100, seed=0).config
     assert (config.chunked_prefill, config.mixed_chunk) == (divides, mixes)
+
+
+def test_a_step_of_vllm_holds_any_prompt_where_prompts_are_not_divided() -> None:
+    command = ["vllm", "serve", LLAMA, "--no-enable-chunked-prefill", "--max-model-len=32k"]
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    assert assembly.build(container, {}, H100, seed=0).config.max_batched_tokens == 32_000
+
+
+def test_vllm_takes_a_limit_on_the_share_of_long_prompts() -> None:
+    command = ["vllm", "serve", LLAMA, "--long-prefill-token-threshold=512"]
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    assert assembly.build(container, {}, H100, seed=0).config.long_prefill_tokens == 512
+
+
+def test_tensorrt_llm_packs_and_pauses_if_its_file_says_so() -> None:
+    file = "scheduler_config: {capacity_scheduler_policy: MAX_UTILIZATION}"
+    script = f"echo '{file}' > o.yaml && trtllm-serve {LLAMA} --config o.yaml"
+    container = {"name": "engine", "image": "x", "command": ["sh", "-c", script]}
+    assert assembly.build(container, {}, H100, seed=0).config.policy is Policy.MAX_UTILIZATION
 
 
 def test_every_engine_has_rules() -> None:

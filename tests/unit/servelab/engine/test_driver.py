@@ -8,9 +8,10 @@ import pytest
 
 from modelserve.testing.clock import ManualClock
 from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.sequences import CoreRequest, Finish, FirstToken, Output
-from servelab.engine.core.stepping import EngineCore, QueueFull
+from servelab.engine.core.stepping import EngineCore
 from servelab.engine.driver import Driver
 
 

@@ -17,8 +17,8 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.api.spec import EngineType
 from modelserve.engines import profiles, triton
 from servelab.engine.assembly import EngineSpec
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.server import EngineServer
 
 CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -379,3 +379,16 @@ async def test_tritons_metrics_are_on_a_port_of_their_own_too() -> None:
             assert (port, "nv_inference_count" in await response.text()) == (8002, True)
         async with engine.http.get(yarl.URL(f"{url}/v2")) as response:
             assert response.status == 404
+
+
+async def test_sglang_takes_requests_until_none_is_left() -> None:
+    async with running(engine=EngineType.SGLANG) as engine:
+        body = FOREVER | {"max_tokens": 50}
+        async with engine.http.post("/v1/chat/completions", json=body) as response:
+            drained = asyncio.create_task(engine.server.drain(60.0))
+            await asyncio.sleep(0)
+            status, _ = await engine.post("/v1/chat/completions", CHAT | {"max_tokens": 1})
+            async with engine.http.get("/health") as health:
+                assert (status, health.status) == (200, 503)
+            await response.read()
+        assert await drained

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import pytest
 
 from modelserve.api import wire
-from servelab.node import actions, images, podspec, resume, stages, starting
+from servelab.node import actions, images, planning, podspec, resume, stages, starting
 from servelab.node.context import Host
 from servelab.timing import transfers
 
@@ -47,11 +47,12 @@ class Player:
     verbs: list[str] = field(default_factory=list)
     deleted: bool = False
     on_start: Callable[["Player"], None] | None = None
+    moves: transfers.Transfers = field(default_factory=transfers.Alone)
+    plan: planning.PodPlan | None = None
 
     def __post_init__(self) -> None:
-        moves = transfers.Alone()
-        store = images.NodeImages(moves, "n-0", cached_s=0.5)
-        self.host = Host("10.0.0.9", store, moves, self.scale)
+        store = images.NodeImages(self.moves, self.pod["spec"]["nodeName"], cached_s=0.5)
+        self.host = Host("10.0.0.9", store, self.moves, self.scale)
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._number = itertools.count()
         self.begin()
@@ -59,7 +60,8 @@ class Player:
     def begin(self) -> None:
         """A kubelet takes the pod on, or goes on with it."""
         parsed = podspec.parse(self.pod)
-        works = {c.name: transfers.Work(self.pull_s, self.size_bytes) for c in parsed.containers}
+        work = transfers.Work(self.pull_s, self.size_bytes)
+        works = self.plan.works if self.plan else {c.name: work for c in parsed.containers}
         arguments = (parsed, self.host, "10.200.0.7", works, self.engine)
         if resume.begun(parsed):
             self.life = resume.life(*arguments, self.now)

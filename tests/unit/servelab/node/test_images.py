@@ -2,7 +2,7 @@
 
 import pytest
 
-from servelab.node import images
+from servelab.node import images, links
 from servelab.timing import transfers
 
 WORK = transfers.Work(60.0, 9e9)
@@ -24,6 +24,29 @@ def test_parallel_pulls_do_not_wait() -> None:
     node.pull("p/1", "a:1", WORK, 0.0)
     node.pull("p/2", "b:1", WORK, 10.0)
     assert node.state("p/2").ends_s == 70.0
+
+
+def test_a_pull_that_waits_its_turn_is_put_off_with_the_one_before() -> None:
+    moves = links.Links().of("n-0")
+    node = images.NodeImages(moves, "n-0")
+    moves.learn({"net": 1e9})
+    work = transfers.Work(10.0, 1e10, (transfers.Stage(1e10, ("net",)),))
+    node.pull("p/1", "a:1", work, 0.0)
+    node.pull("p/2", "b:1", work, 1.0)
+    assert node.state("p/2") == images.PullState(1.0, 10.0, 20.0, 10**10)
+    moves.start("n-0/load/x", work, 5.0)
+    # From 5 s on the pulls have half of the link, until the load ends at 25 s.
+    assert node.state("p/1").ends_s == 15.0
+    assert node.state("p/2") == images.PullState(1.0, 15.0, 30.0, 10**10)
+
+
+def test_the_queue_goes_on_where_a_finished_pull_left_it() -> None:
+    node = images.NodeImages(links.Links().of("n-0"), "n-0")
+    node.pull("p/1", "a:1", WORK, 0.0)
+    node.pull("p/2", "b:1", WORK, 10.0)
+    node.finish("p/1")
+    node.pull("p/3", "c:1", WORK, 20.0)
+    assert [node.state(key).begun_s for key in ("p/2", "p/3")] == [60.0, 120.0]
 
 
 @pytest.mark.parametrize("serialize", [True, False])

@@ -75,6 +75,13 @@ def test_rates_are_annotated_as_the_pool_gives_them() -> None:
     assert annotations["modelserve.dev/registry-bandwidth"] == "1GB/s"
 
 
+def test_one_node_pulls_no_faster_than_the_registry_serves_all() -> None:
+    pool = spec(registry={"bandwidth": "1GB/s", "sharedBandwidth": "400MB/s"})
+    annotations = node(pool)["metadata"]["annotations"]
+    assert annotations["modelserve.dev/registry-bandwidth"] == "400MB/s"
+    assert annotations["modelserve.dev/registry-shared-bandwidth"] == "400MB/s"
+
+
 def test_without_a_rate_the_models_storage_class_is_to_say() -> None:
     assert "modelserve.dev/storage-read-bandwidth" not in node(spec())["metadata"]["annotations"]
 

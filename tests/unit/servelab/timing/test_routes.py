@@ -61,9 +61,10 @@ def test_a_read_passes_the_device_and_the_backend_under_its_loader() -> None:
 
 
 def test_a_pull_passes_registry_network_and_unpacking() -> None:
-    links = routes.pull(pull(10**9, 250e6, 120e6), "dgx-1", registry_bytes_per_s=2e9).links
+    planned = pull(10**9, 250e6, 120e6)
+    links = routes.pull(planned, "dgx-1", registry_bytes_per_s=2e9, pool="dgx").links
     assert list(links) == [
-        "registry",
+        "registry/dgx",
         "node/dgx-1/registry",
         "node/dgx-1/net",
         "node/dgx-1/unpack",

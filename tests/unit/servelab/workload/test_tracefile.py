@@ -55,3 +55,53 @@ def test_prompts_are_cut_so_that_prompt_and_answer_fit() -> None:
 
 def test_an_empty_workload_has_a_summary() -> None:
     assert arrivals.summarise([]).requests == 0
+
+
+BURST = (
+    "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    "5,ChatGPT,472,18,490,Conversation log\n45,ChatGPT,1087,230,1317,Conversation log\n"
+)
+MOONCAKE = (
+    '{"timestamp": 3000, "input_length": 6758, "output_length": 500, "hash_ids": [0, 1]}\n'
+    '{"timestamp": 6000, "input_length": 7322, "output_length": 490, "hash_ids": []}\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "second"),
+    [
+        pytest.param(BURST, arrivals.Arrival(40.0, 1087, 230), id="burstgpt"),
+        pytest.param(MOONCAKE, arrivals.Arrival(3.0, 7322, 490), id="mooncake"),
+    ],
+)
+def test_other_layouts_are_told_by_their_columns(text: str, second: arrivals.Arrival) -> None:
+    assert list(tracefile.read(text.splitlines(keepends=True)))[1] == second
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        pytest.param("{nonsense", "trace, line 3: no JSON object", id="no json"),
+        pytest.param("[1]", "trace, line 3: no JSON object", id="no object"),
+        pytest.param('{"timestamp": 9000}', "line 3: .* cannot be read", id="missing"),
+        pytest.param(
+            '{"timestamp": NaN, "input_length": 1, "output_length": 1}', "line 3", id="nan"
+        ),
+        pytest.param('{"timestamp": 0, "input_length": 1, "output_length": 1}', "back", id="order"),
+    ],
+)
+def test_a_bad_line_of_json_is_refused_with_its_place(line: str, complaint: str) -> None:
+    with pytest.raises(errors.InputError, match=complaint):
+        list(tracefile.read((MOONCAKE + line).splitlines(), "trace"))
+
+
+@pytest.mark.parametrize(("name", "count"), [("azure-code", 8819), ("azure-conversation", 19366)])
+def test_the_traces_that_come_along_are_whole(name: str, count: int) -> None:
+    assert sum(1 for _ in tracefile.read(tracefile.packaged(name), name)) == count
+
+
+def test_a_trace_is_read_no_further_than_needed() -> None:
+    endless = (
+        "arrival_s,input_tokens,output_tokens" if n == 0 else f"{n},1,1" for n in range(10**9)
+    )
+    assert next(tracefile.read(endless)).at_s == 0.0

@@ -4,12 +4,12 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import launch
 from servelab.engine import stamps
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import uvicorn
 from servelab.engine.surfaces.surface import StartLine
 from servelab.engine.surfaces.vllm import logs as vllm_logs
 
 _AT = stamps.mark("%Y-%m-%d %H:%M:%S.%L")
-PORT = 8080
 
 
 def _kserve(file: str, function: str, line: int, message: str) -> str:
@@ -26,18 +26,18 @@ def start_lines(
     lines = [line for line in inner if line.text not in web]
     last = lines[-1]
     texts = (
-        _kserve("model_server.py", "register_model", 426, f"Registering model: {name(started)}"),
+        _kserve(
+            "model_server.py", "register_model", 426, f"Registering model: {started.served_name}"
+        ),
         _kserve("server.py", "_register_endpoints", 118, "OpenAI endpoints registered"),
         _kserve("server.py", "_register_endpoints", 128, "Time series endpoints not registered"),
         _kserve("server.py", "start", 191, "Starting uvicorn with 1 workers"),
-        *(f"{_AT} 1 uvicorn.error {uvicorn.LEVEL}{text}" for text in _uvicorn()),
+        *(
+            f"{_AT} 1 uvicorn.error {uvicorn.LEVEL}{text}"
+            for text in (*uvicorn.STARTED, uvicorn.listening(started.port))
+        ),
     )
     return (*lines, *(StartLine(last.phase, 1.0, text) for text in texts))
-
-
-def name(started: launch.Launch) -> str:
-    """The model's name on its paths."""
-    return started.served_name
 
 
 def access(client: str, method: str, target: str, status: int) -> str:
@@ -46,11 +46,9 @@ def access(client: str, method: str, target: str, status: int) -> str:
     return f"{_AT} uvicorn.access {uvicorn.LEVEL}{said}"
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
     """vLLM's own."""
-    return vllm_logs.load(prompt_per_s, generation_per_s, running, waiting, kv_usage)
+    return vllm_logs.load(prompt_per_s, generation_per_s, gauges)
 
 
 def stop_lines() -> tuple[str, ...]:
@@ -59,7 +57,3 @@ def stop_lines() -> tuple[str, ...]:
         _kserve("model_server.py", "shutdown", 382, "Stopping the model server"),
         *(f"{_AT} 1 uvicorn.error {uvicorn.LEVEL}{text}" for text in uvicorn.STOPPED),
     )
-
-
-def _uvicorn() -> tuple[str, ...]:
-    return (*uvicorn.STARTED, uvicorn.listening(PORT))

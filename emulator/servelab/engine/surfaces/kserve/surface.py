@@ -1,7 +1,5 @@
 """KServe's model server 0.20: Open Inference Protocol, and vLLM's routes under ``/openai``."""
 
-from collections.abc import Sequence
-
 from pydantic import BaseModel
 
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
@@ -20,10 +18,8 @@ _LATENCIES = ("preprocess", "postprocess", "predict", "explain")
 _VERBS = {"preprocess": "pre-process", "postprocess": "post-process"}
 
 
-class KserveSurface:
+class KserveSurface(fastapi.Application):
     """The model server with one model, which vLLM runs."""
-
-    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -56,27 +52,11 @@ class KserveSurface:
             Route("GET", OPENAI + "/models/{model}", self._of_model(_nothing)),
         )
 
-    def routes(self) -> Sequence[Route]:
-        """All paths it knows."""
-        return self._routes
-
-    def not_found(self, request: Request) -> Response:
-        """FastAPI's detail."""
-        return fastapi.not_found(request, self._routes)
-
-    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        """FastAPI's detail, with the method of the path's first route."""
-        return fastapi.wrong_method(allowed)
-
     def refused(self, request: Request, error: Exception) -> Response:
         """The model server's own errors, or vLLM's as it passes them on."""
         if isinstance(error, Refused | Unprocessable | HttpError):
             return error.response()
         return refusals.openai(self._vllm.refused(request, error))
-
-    def unready(self, request: Request) -> Response:
-        """It does not listen while vLLM loads: the one blocks the other."""
-        return Response(503, content_type=None)
 
     def _alive(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document({"status": "alive"}))

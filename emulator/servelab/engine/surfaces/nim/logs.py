@@ -7,7 +7,8 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
-from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine.core.config import BLOCK_TOKENS
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines
 from servelab.engine.surfaces.surface import StartLine
 
@@ -40,16 +41,14 @@ def access(client: str, method: str, target: str, status: int) -> str:
     return _info("httptools_impl.py:481", f'{client} - "{method} {target} HTTP/1.1" {status}')
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
     """Throughput (tokens per emulated second) and load."""
     return _info(
         "metrics.py:334",
         f"Avg prompt throughput: {prompt_per_s:.1f} tokens/s, "
         f"Avg generation throughput: {generation_per_s:.1f} tokens/s, "
-        f"Running: {running} reqs, Swapped: 0 reqs, Pending: {waiting} reqs, "
-        f"GPU KV cache usage: {kv_usage * 100:.1f}%, CPU KV cache usage: 0.0%",
+        f"Running: {gauges.running} reqs, Swapped: 0 reqs, Pending: {gauges.waiting} reqs, "
+        f"GPU KV cache usage: {gauges.kv_usage * 100:.1f}%, CPU KV cache usage: 0.0%",
     )
 
 

@@ -5,17 +5,16 @@ not public.
 """
 
 import hashlib
-from collections.abc import Sequence
 
 from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.nim import refusals, replies
 from servelab.engine.surfaces.nim.logs import VERSION
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.vllm import protocol
+from servelab.engine.surfaces.vllm import cards, protocol
 from servelab.engine.surfaces.vllm import refusals as vllm_refusals
 
 LICENSE = "The real container shows its license here; this one runs no model.\n"
@@ -23,10 +22,8 @@ _LICENSE_PATH = "/opt/nim/LICENSE"
 _LICENSE_URL = "https://www.nvidia.com/en-us/data-center/products/nvidia-ai-enterprise/eula/"
 
 
-class NimSurface:
+class NimSurface(fastapi.Application):
     """One NIM with one model."""
-
-    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -46,27 +43,11 @@ class NimSurface:
             Route("POST", "/v1/completions", self._completion),
         )
 
-    def routes(self) -> Sequence[Route]:
-        """All paths it knows."""
-        return self._routes
-
-    def not_found(self, request: Request) -> Response:
-        """FastAPI's detail."""
-        return fastapi.not_found(request, self._routes)
-
-    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        """FastAPI's detail, with the method of the path's first route."""
-        return fastapi.wrong_method(allowed)
-
     def refused(self, request: Request, error: Exception) -> Response:
         """A flat body."""
         response = refusals.response(self._refusal(error))
         self._host.exporter.count_answer(response.status)
         return response
-
-    def unready(self, request: Request) -> Response:
-        """It does not listen while it loads."""
-        return Response(503, content_type=None)
 
     def _refusal(self, error: Exception) -> vllm_refusals.Refusal:
         if isinstance(error, vllm_refusals.Refusal):
@@ -81,32 +62,8 @@ class NimSurface:
         exchange.respond(scraping.exposition(self._host))
 
     def _models(self, exchange: Exchange) -> None:
-        created = self._host.created_unix_s
-        permission = {
-            "id": f"modelperm-{self._host.name()}",
-            "object": "model_permission",
-            "created": created,
-            "allow_create_engine": False,
-            "allow_sampling": True,
-            "allow_logprobs": True,
-            "allow_search_indices": False,
-            "allow_view": True,
-            "allow_fine_tuning": False,
-            "organization": "*",
-            "group": None,
-            "is_blocking": False,
-        }
-        model = {
-            "id": self._served.name,
-            "object": "model",
-            "created": created,
-            "owned_by": "system",
-            "root": self._served.name,
-            "parent": None,
-            "max_model_len": self._served.max_model_tokens,
-            "permission": [permission],
-        }
-        exchange.respond(fastapi.document({"object": "list", "data": [model]}))
+        name, permission = self._served.name, self._host.name()
+        exchange.respond(cards.listing(self._host, "system", name, permission))
 
     def _version(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document({"release": VERSION, "api": VERSION}))

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from servelab.engine.calls import Call, Prompt, Served
+from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.sglang import bodies, messages, refusals, rules
-from servelab.engine.surfaces.sglang.refusals import Refusal
 from servelab.engine.surfaces.sglang.rules import Sampling
 from servelab.engine.text import encoding
 

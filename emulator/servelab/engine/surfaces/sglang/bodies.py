@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StrictBool, field_validator, model_validator
 
-from servelab.engine.surfaces.sglang import refusals
+from servelab.engine.surfaces import refusing
 from servelab.engine.surfaces.sglang.messages import Body, Message, Tool
 
 DEFAULT_MODEL = "default"
@@ -115,12 +115,12 @@ class ChatRequest(Common):
     def as_it_came(cls, values: Any) -> Any:
         """What looks into the body before the schema does, and fails on what it did not expect."""
         if not isinstance(values, dict):
-            raise refusals.fault()
+            raise refusing.fault()
         values = dict(values)
         chosen = values.get("response_format")
         if chosen:
             if not isinstance(chosen, dict):
-                raise refusals.fault()
+                raise refusing.fault()
             values["response_format"] = _with_schema(chosen)
         if values.get("tool_choice") is None:
             values["tool_choice"] = "none" if values.get("tools") is None else "auto"

@@ -45,7 +45,7 @@ def _told(
     logprobs: dict[str, Any] = {}
     if asked.call.logprobs is not None:
         start = asked.logprob_start
-        before = telling.prompt_ids(choice.prompt)[start:] if start >= 0 else []
+        before = choice.prompt.encoded()[start:] if start >= 0 else []
         logprobs = telling.native_logprobs(
             made, before, asked.call.logprobs, texts=asked.text_in_logprobs
         )
@@ -55,7 +55,7 @@ def _told(
         "meta_info": telling.meta(name, choice, count, logprobs, times),
     }
     if asked.prompt_ids:
-        told["prompt_token_ids"] = telling.prompt_ids(choice.prompt)
+        told["prompt_token_ids"] = choice.prompt.encoded()
     return told
 
 

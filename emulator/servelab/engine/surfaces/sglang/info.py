@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.exchange import Exchange, Response, Route
-from servelab.engine.surfaces import fastapi, scraping
+from servelab.engine.surfaces import fastapi, refusing, scraping
 from servelab.engine.surfaces.sglang import refusals
 from servelab.engine.surfaces.surface import Host, State
 
@@ -125,7 +125,7 @@ class Info:
         query = exchange.request.query
         wanted = {each.strip() for each in query.get("include", "all").split(",")}
         if not wanted <= SECTIONS:
-            raise refusals.fault()
+            raise refusing.fault()
         self._host.settle()
         core, queues = self._load()
         if query.get("format") == "prometheus":

@@ -7,6 +7,7 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 
@@ -32,14 +33,12 @@ def access(client: str, method: str, target: str, status: int) -> str:
     return f"{_WEB}{uvicorn.access(client, method, target, status)}"
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
     """Throughput (tokens per emulated second) and load, as after 40 steps of decoding."""
     return (
-        f"{_AT} Decode batch, #running-req: {running}, token usage: {kv_usage:.2f}, "
+        f"{_AT} Decode batch, #running-req: {gauges.running}, token usage: {gauges.kv_usage:.2f}, "
         f"cuda graph: True, gen throughput (token/s): {generation_per_s:.2f}, "
-        f"#queue-req: {waiting}"
+        f"#queue-req: {gauges.waiting}"
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, field_validator, model_validator
 
-from servelab.engine.surfaces.sglang import refusals
+from servelab.engine.surfaces import refusing
 from servelab.engine.text import template
 
 ROLES = ("system", "assistant", "tool", "function", "developer", "latest_reminder", "root")
@@ -157,6 +157,6 @@ def _part(part: Part) -> str:
         return part.thinking or part.text or ""
     if isinstance(part, ToolReference):
         return part.name
-    raise refusals.Refusal(
+    raise refusing.Refusal(
         f"Model only supports text input; received unsupported content type '{part.type}'."
     )

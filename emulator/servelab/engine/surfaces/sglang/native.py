@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from servelab.engine.calls import Prompt, Served
+from servelab.engine.surfaces.refusing import Refusal, Shape
 from servelab.engine.surfaces.sglang import asking, bodies, refusals
 from servelab.engine.surfaces.sglang.asking import Asked
-from servelab.engine.surfaces.sglang.refusals import Refusal, Shape
 from servelab.engine.surfaces.sglang.rules import Sampling
 
 
@@ -30,7 +30,7 @@ def _contract(params: dict[str, Any]) -> bodies.NativeSampling:
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False)[0]
         name = ".".join(str(part) for part in first["loc"])
-        raise Refusal(_told(name, first["type"], first["msg"]), shape=Shape.CONTRACT) from None
+        raise Refusal(_told(name, first["type"], first["msg"]), shape=Shape.BARE) from None
 
 
 def _told(name: str, kind: str, message: str) -> str:

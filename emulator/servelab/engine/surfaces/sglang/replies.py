@@ -91,7 +91,7 @@ class ChatWhole(Whole):
             "matched_stop": telling.matched(choice),
         }
         if self.asked.prompt_ids:
-            told["prompt_token_ids"] = telling.prompt_ids(choice.prompt)
+            told["prompt_token_ids"] = choice.prompt.encoded()
         if self.call.return_token_ids:
             told["response_token_ids"] = [t.id for t in likely.tokens(choice, 0, count)]
         if self.asked.meta_info:
@@ -113,7 +113,7 @@ class TextWhole(Whole):
     def _choice(self, choice: Choice) -> dict[str, Any]:
         count = choice.sent + choice.pending
         text = likely.text(choice)
-        ids = telling.prompt_ids(choice.prompt) if self.asked.prompt_ids else None
+        ids = choice.prompt.encoded() if self.asked.prompt_ids else None
         return chunks.text_choice(
             choice.index,
             choice.prompt.text + text if self.call.echo else text,
@@ -132,9 +132,7 @@ def logprobs(reply: Reply, choice: Choice, first: int, count: int) -> dict[str, 
     call = reply.call
     if call.logprobs is None:
         return None
-    echoed = (
-        telling.prompt_ids(choice.prompt) if call.echo and call.logprobs and not first else None
-    )
+    echoed = choice.prompt.encoded() if call.echo and call.logprobs and not first else None
     return telling.text_logprobs(likely.tokens(choice, first, count, call.logprobs), echoed)
 
 
@@ -296,7 +294,7 @@ class TextStream(Stream):
             choice.reason if choice.ended else None,
             telling.matched(choice) if choice.ended else None,
             None if ids is None else [token.id for token in ids],
-            telling.prompt_ids(choice.prompt) if self.asked.prompt_ids and first == 0 else None,
+            choice.prompt.encoded() if self.asked.prompt_ids and first == 0 else None,
         )
         counts = None
         if self.call.continuous_usage:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.sglang import bodies
-from servelab.engine.surfaces.sglang.refusals import Refusal
 from servelab.engine.text import vocabulary, writing
 
 MAX_STOPS = 32

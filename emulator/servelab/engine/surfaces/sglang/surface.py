@@ -1,16 +1,16 @@
 """The outside of SGLang's HTTP server, which is FastAPI on uvicorn."""
 
 import dataclasses
-import logging
 from collections.abc import Callable, Sequence
 
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.metrics import sglang as metrics
 from servelab.engine.replying import Reply
-from servelab.engine.surfaces import events, fastapi
+from servelab.engine.surfaces import events, fastapi, refusing
+from servelab.engine.surfaces.refusing import Refusal, Shape
 from servelab.engine.surfaces.sglang import (
     asking,
     bodies,
@@ -23,11 +23,8 @@ from servelab.engine.surfaces.sglang import (
     replies,
 )
 from servelab.engine.surfaces.sglang.asking import Asked
-from servelab.engine.surfaces.sglang.refusals import Refusal, Shape
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.text import encoding
-
-LOGGER = logging.getLogger(__name__)
 
 NATIVE_PATHS = frozenset({"/generate", "/encode", "/classify"})
 NO_EMBEDDINGS = (
@@ -36,10 +33,8 @@ NO_EMBEDDINGS = (
 )
 
 
-class SglangSurface:
+class SglangSurface(fastapi.Application):
     """SGLang 0.5."""
-
-    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -69,13 +64,9 @@ class SglangSurface:
             *info.Info(self._host).routes(),
         )
 
-    def routes(self) -> Sequence[Route]:
-        """All paths it knows."""
-        return self._routes
-
     def not_found(self, request: Request) -> Response:
         """A detail, or the way to the path without its last slash."""
-        answer = fastapi.not_found(request, self._routes)
+        answer = super().not_found(request)
         if answer.status == 404:
             self._astray(request, 404)
         return answer
@@ -84,7 +75,9 @@ class SglangSurface:
         """A detail; FastAPI's router names the methods of the path's first route only."""
         methods = ", ".join(dict.fromkeys(allowed)) if request.path in NATIVE_PATHS else allowed[0]
         self._astray(request, 405)
-        return dataclasses.replace(fastapi.wrong_method(allowed), headers=(("Allow", methods),))
+        return dataclasses.replace(
+            super().wrong_method(request, allowed), headers=(("Allow", methods),)
+        )
 
     def _astray(self, request: Request, status: int) -> None:
         if self._exporter is not None:
@@ -104,8 +97,7 @@ class SglangSurface:
             return refusals.queue_full()
         if isinstance(error, ModelServeError):
             return Refusal(str(error))
-        LOGGER.error("a request failed", exc_info=error)
-        return refusals.fault()
+        return refusing.fault()
 
     def unready(self, request: Request) -> Response:
         """Nothing is generated yet; the real server would listen only from the warm-up on."""
@@ -141,7 +133,7 @@ class SglangSurface:
         try:
             asked = native.asked(body, self._host.served)
         except Refusal as refusal:
-            if not body.stream or refusal.shape is not Shape.NATIVE:
+            if not body.stream or refusal.shape is not Shape.NESTED:
                 raise
             _stream(exchange, generating.refused(str(refusal), refusal.status))
             return

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from servelab.engine.calls import Prompt
 from servelab.engine.core.sequences import Finish, FinishReason
 from servelab.engine.replying import Choice
 from servelab.engine.surfaces import likely
@@ -26,11 +25,6 @@ def finish_reason(choice: Choice) -> dict[str, Any] | None:
     if choice.finished.reason == FinishReason.STOP:
         return {"type": "stop", "matched": matched(choice)}
     return {"type": "abort", "message": "Aborted"}
-
-
-def prompt_ids(prompt: Prompt) -> list[int]:
-    """The prompt's token ids."""
-    return list(prompt.ids) or encoding.encode(prompt.text)
 
 
 def chat_logprobs(told: Sequence[Token]) -> dict[str, Any]:

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from servelab.engine.calls import Call, Prompt
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces import fastapi, refusing
+from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.tensorrt_llm import bodies, messages, refusals, rules
-from servelab.engine.surfaces.tensorrt_llm.refusals import Refusal
 from servelab.engine.text import encoding, template
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
@@ -51,7 +51,7 @@ def parse(kind: type[BodyT], raw: bytes, content_type: str) -> BodyT:
         raise refusals.schema([_error("missing", (), "Field required")])
     subtype = content_type.split(";", 1)[0].strip().lower().rpartition("/")[2]
     if subtype and subtype != "json" and not subtype.endswith("+json"):
-        raise refusals.fault()
+        raise refusing.fault()
     try:
         document = json.loads(raw)
     except json.JSONDecodeError as error:

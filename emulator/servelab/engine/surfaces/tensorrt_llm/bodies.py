@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from servelab.engine.surfaces.tensorrt_llm import refusals
+from servelab.engine.surfaces import refusing
 from servelab.engine.surfaces.tensorrt_llm.messages import Message
 
 # The most candidates beside a token that may be asked for.
@@ -191,7 +191,7 @@ class ChatRequest(Common):
 
 def _object(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict):
-        raise refusals.fault()
+        raise refusing.fault()
     return values
 
 

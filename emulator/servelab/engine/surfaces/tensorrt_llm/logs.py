@@ -7,8 +7,8 @@ from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
-from servelab.engine import stamps
-from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine import assembly, stamps
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 
@@ -27,9 +27,7 @@ def access(client: str, method: str, target: str, status: int) -> str:
     return uvicorn.LEVEL + uvicorn.access(client, method, target, status)
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> None:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> None:
     """It says nothing of its load, if it is not told to log each step."""
 
 
@@ -66,11 +64,12 @@ def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
     if part.name is coldstart.Part.PROFILE_RUN:
         tokens = kv.capacity_of_launch(started, gpu)
-        most = math.ceil(started.max_model_tokens / BLOCK_TOKENS)
+        block_tokens = assembly.RULES[started.engine].block_tokens
+        most = math.ceil(started.max_model_tokens / block_tokens)
         return [
             f"[TensorRT-LLM][INFO] Max KV cache blocks per sequence: {most} "
-            f"[window size={started.max_model_tokens}], tokens per block={BLOCK_TOKENS}, "
-            f"primary blocks={tokens // BLOCK_TOKENS}, secondary blocks=0",
+            f"[window size={started.max_model_tokens}], tokens per block={block_tokens}, "
+            f"primary blocks={tokens // block_tokens}, secondary blocks=0",
             f"{_AT} max_seq_len={started.max_model_tokens}, "
             f"max_num_requests={started.max_sequences}, "
             f"max_num_tokens={started.max_batched_tokens}",

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from servelab.engine.surfaces.tensorrt_llm.refusals import Refusal
+from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.text import template
 
 TEXT_KINDS = ("text", "input_text", "output_text", "refusal")

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.tensorrt_llm import bodies
-from servelab.engine.surfaces.tensorrt_llm.refusals import Refusal
 from servelab.engine.text import vocabulary, writing
 
 BIAS_LIMIT = 100.0

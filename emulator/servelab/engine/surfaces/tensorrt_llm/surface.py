@@ -3,32 +3,27 @@
 It listens once its model is loaded. It knows its model by one name and takes any.
 """
 
-import logging
 from collections.abc import Sequence
 
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.metrics import tensorrt_llm as metrics
-from servelab.engine.surfaces import fastapi, scraping
+from servelab.engine.surfaces import fastapi, refusing, scraping
+from servelab.engine.surfaces.refusing import Refusal, Shape
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.tensorrt_llm import asking, bodies, chunks, refusals, replies
 from servelab.engine.surfaces.tensorrt_llm.asking import Settings
-from servelab.engine.surfaces.tensorrt_llm.refusals import Refusal, Shape
 from servelab.engine.text import encoding
-
-LOGGER = logging.getLogger(__name__)
 
 # What Python says where a prompt of ids is put before a text.
 ECHOED_IDS = 'can only concatenate list (not "str") to list'
 GUIDED = "guided-decoding-backend"
 
 
-class TensorrtLlmSurface:
+class TensorrtLlmSurface(fastapi.Application):
     """TensorRT-LLM 1.3."""
-
-    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -63,22 +58,10 @@ class TensorrtLlmSurface:
             told.append(("GET", "/prometheus/metrics", self._metrics))
         return [Route(method, path, handler) for method, path, handler in told]
 
-    def routes(self) -> Sequence[Route]:
-        """All paths it knows."""
-        return self._routes
-
-    def not_found(self, request: Request) -> Response:
-        """A detail."""
-        return fastapi.not_found(request, self._routes)
-
-    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        """A detail."""
-        return fastapi.wrong_method(allowed)
-
     def refused(self, request: Request, error: Exception) -> Response:
         """An error in its shape."""
         refusal = self._refusal(error)
-        of_schema = isinstance(refusal, Refusal) and refusal.shape is Shape.SCHEMA
+        of_schema = isinstance(refusal, Refusal) and refusal.shape is Shape.BARE
         # It counts what does not meet the schema, and no other errors.
         if self._exporter is not None and of_schema:
             self._exporter.count_error(refusal.status)
@@ -91,12 +74,7 @@ class TensorrtLlmSurface:
             return refusals.queue_full()
         if isinstance(error, ModelServeError):
             return Refusal(str(error))
-        LOGGER.error("a request failed", exc_info=error)
-        return refusals.fault()
-
-    def unready(self, request: Request) -> Response:
-        """It does not listen while it loads."""
-        return Response(503, content_type=None)
+        return refusing.fault()
 
     def _chat(self, exchange: Exchange) -> None:
         request = exchange.request

@@ -8,7 +8,7 @@ from typing import Any
 from servelab.engine.calls import Call, Prompt
 from servelab.engine.surfaces.tgi import bodies, refusals
 from servelab.engine.surfaces.tgi.limits import Limits
-from servelab.engine.text import template, vocabulary, writing
+from servelab.engine.text import encoding, template, writing
 
 # What is asked of the shards at once; a longer answer goes on from there.
 CHUNK_TOKENS = 1024
@@ -43,7 +43,7 @@ class Input:
         """Its tokens counted."""
         if self.ids:
             return Prompt(len(self.ids), self.text, self.ids)
-        return Prompt(vocabulary.count(self.text) or 1, self.text)
+        return Prompt(encoding.count(self.text) or 1, self.text)
 
 
 def check(
@@ -148,7 +148,7 @@ def _checked(given: Input, parameters: Mapping[str, Any], limits: Limits) -> Pro
     prompt = given.prompt()
     if truncate is not None and prompt.tokens > truncate:
         ids = tuple(prompt.encoded()[-truncate:])
-        prompt = Prompt(len(ids), vocabulary.decode(ids), ids)
+        prompt = Prompt(len(ids), encoding.decode(ids), ids)
     wanted = parameters["max_new_tokens"]
     room = max(0, limits.total_tokens - prompt.tokens)
     at_once = min(room if wanted is None else wanted, CHUNK_TOKENS)
@@ -210,7 +210,7 @@ def templated(
         for each in (tool["function"] for tool in tools)
     ]
     ids = template.encode([_turn(message) for message in messages], functions)
-    return Input(vocabulary.decode(ids), tuple(ids))
+    return Input(encoding.decode(ids), tuple(ids))
 
 
 def _turn(message: Mapping[str, Any]) -> template.Message:

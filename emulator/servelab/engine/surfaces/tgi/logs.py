@@ -13,6 +13,8 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
+from servelab.engine.metrics.exporting import Load
+from servelab.engine.surfaces import startlines
 from servelab.engine.surfaces.surface import StartLine
 
 _AT = stamps.mark("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -66,9 +68,7 @@ def access(client: str, method: str, target: str, status: int) -> str | None:
     return None
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str | None:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str | None:
     """The router does not tell its load."""
     return None
 
@@ -122,25 +122,19 @@ def _warm_up(
 ) -> Iterator[StartLine]:
     phase = wire.Phase.WARM_UP
     backend = (f"{_ROUTER}_v3", "backends/v3/src/lib.rs")
-    total_s, elapsed_s = planned.warm_up_s or 1.0, 0.0
     yield StartLine(phase, 0.0, write.launcher("Starting Webserver"))
     yield StartLine(phase, 0.0, write.router(*backend, 125, "Warming up model"))
-    tokens = kv.capacity_tokens(
-        *(started.model, gpu, started.tensor_parallel, started.quantization),
-        started.gpu_memory_utilization,
+    tokens = kv.capacity_of_launch(started, gpu)
+    sized = (
+        write.launcher(f"KV-cache blocks: {tokens}, size: 1"),
+        write.launcher(f"Cuda Graphs are enabled for sizes {list(reversed(GRAPHS))}"),
     )
-    for part in planned.warm_up:
-        elapsed_s += part.duration_s
-        share = min(1.0, elapsed_s / total_s)
-        if part.name is coldstart.Part.PROFILE_RUN:
-            text = write.launcher(f"KV-cache blocks: {tokens}, size: 1")
-            yield StartLine(phase, share, text)
-            graphs = list(reversed(GRAPHS))
-            text = write.launcher(f"Cuda Graphs are enabled for sizes {graphs}")
-            yield StartLine(phase, share, text)
+    yield from startlines.warm_up(
+        planned, lambda part: sized if part.name is coldstart.Part.PROFILE_RUN else ()
+    )
     most = started.max_model_tokens
     server, file = f"{_ROUTER}::server", "router/src/server.rs"
-    for text in (
+    last = (
         write.router(*backend, 137, f"Setting max batch total tokens to {tokens}"),
         write.router(*backend, 166, "Using backend V3"),
         write.router(
@@ -149,5 +143,5 @@ def _warm_up(
         ),
         write.router(server, file, 1586, "Using the Hugging Face API"),
         write.router(server, file, 2302, "Connected"),
-    ):
-        yield StartLine(phase, 1.0, text)
+    )
+    yield from startlines.at(phase, 1.0, last)

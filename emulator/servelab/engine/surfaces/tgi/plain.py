@@ -10,7 +10,7 @@ from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.tgi import bodies, limits, origins, serde, tokens
 from servelab.engine.surfaces.tgi.asking import Input
 from servelab.engine.surfaces.tgi.limits import Limits
-from servelab.engine.text import vocabulary
+from servelab.engine.text import encoding
 
 
 def json(document: object) -> Response:
@@ -52,7 +52,7 @@ class PlainRoutes:
         request = exchange.request
         body = serde.read(bodies.GENERATE, request.body, request.content_type)
         text = body["inputs"]
-        exchange.respond(json(tokens.simple(text, vocabulary.encode(text))))
+        exchange.respond(json(tokens.simple(text, encoding.encode(text))))
 
     def _health(self, exchange: Exchange) -> None:
         exchange.respond(origins.crossed(Response(content_type=None)))

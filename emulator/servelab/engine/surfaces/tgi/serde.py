@@ -14,7 +14,6 @@ from servelab.engine.surfaces.tgi import places, refusals
 from servelab.engine.surfaces.tgi.places import Key
 
 U32_MAX, U64_MAX, I32_MAX = 2**32 - 1, 2**64 - 1, 2**31 - 1
-F32_MAX = 3.4028235e38
 
 Path = tuple[Key, ...]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from modelserve.errors import ModelServeError
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.metrics import tgi as metrics
 from servelab.engine.replying import Reply

@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from servelab.engine.text import encoding, vocabulary
+from servelab.engine.text import encoding
 
 _STEP = 0.5
 _SPREAD = 997
@@ -32,14 +32,14 @@ def likeliest(token_id: int, text: str, count: int) -> list[dict[str, Any]]:
     for rank in range(1, count):
         other = (token_id + rank) % size
         less = round(first["logprob"] - _STEP * rank, 7)
-        found.append(token(other, vocabulary.decode([other])) | {"logprob": less})
+        found.append(token(other, encoding.decode([other])) | {"logprob": less})
     return found
 
 
 def prefill(ids: Sequence[int]) -> list[dict[str, Any]]:
     """A prompt's tokens; nothing foretells the first."""
     return [
-        {"id": each, "text": vocabulary.decode([each]), "logprob": logprob(each) if index else None}
+        {"id": each, "text": encoding.decode([each]), "logprob": logprob(each) if index else None}
         for index, each in enumerate(ids)
     ]
 

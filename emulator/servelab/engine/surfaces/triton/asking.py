@@ -7,7 +7,7 @@ from servelab.engine.surfaces.fastapi import HttpError
 from servelab.engine.surfaces.triton import schemas
 from servelab.engine.surfaces.triton.schemas import CreateChatCompletionRequest as Chat
 from servelab.engine.surfaces.triton.schemas import CreateCompletionRequest as Completion
-from servelab.engine.text import template, vocabulary
+from servelab.engine.text import encoding, template
 
 
 def refusal(detail: str) -> HttpError:
@@ -54,9 +54,18 @@ def completion(request: Completion, served: Served, default_max_tokens: int) -> 
     if request.logit_bias is not None or request.logprobs is not None:
         raise refusal("logit bias and log probs not supported")
     _check_stream(request)
-    prompt = Prompt(vocabulary.count(request.prompt) or 1, request.prompt)
+    prompt = Prompt(encoding.count(request.prompt) or 1, request.prompt)
     limit = default_max_tokens if request.max_tokens is None else request.max_tokens
     return _call(request, (prompt,), limit)
+
+
+def too_long(call: Call, served: Served) -> str | None:
+    """What the backend says of a prompt that leaves no room for an answer."""
+    (prompt,) = call.prompts
+    most = served.max_model_tokens - 1
+    if prompt.tokens <= most:
+        return None
+    return f"Prompt length ({prompt.tokens}) exceeds maximum input length ({most})."
 
 
 def _call(request: schemas.Sampling, prompts: tuple[Prompt, ...], limit: int) -> Call:

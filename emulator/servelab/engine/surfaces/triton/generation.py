@@ -12,7 +12,7 @@ from servelab.engine.replying import Choice, StreamedReply, WholeReply
 from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.triton import repository
 from servelab.engine.surfaces.triton.repository import TritonError
-from servelab.engine.text import vocabulary
+from servelab.engine.text import encoding
 
 ONE_RESPONSE = (
     "generate expects model to produce exactly 1 response, use generate stream for model that "
@@ -43,7 +43,7 @@ def parse(body: bytes, model: str, *, stream: bool) -> Wanted:
     seed = tensors.get("seed")
     call = Call(
         chat=False,
-        prompts=(Prompt(vocabulary.count(text) or 1, text),),
+        prompts=(Prompt(encoding.count(text) or 1, text),),
         max_tokens=max(1, limit),
         stream=stream,
         min_tokens=int(tensors.get("min_tokens", [0])[0]),

@@ -12,6 +12,7 @@ from modelserve.decide import coldstart
 from modelserve.engines import kv, launch, triton
 from servelab.engine import stamps
 from servelab.engine.metrics import triton as metrics
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 from servelab.engine.surfaces.triton import repository
@@ -43,9 +44,7 @@ def access(client: str, method: str, target: str, status: int) -> str | None:
     return uvicorn.LEVEL + uvicorn.access(client, method, target, status)
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str | None:
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str | None:
     """Triton does not tell its load."""
     return None
 
@@ -76,10 +75,7 @@ def _loading(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartL
 
 def _ready(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Iterator[StartLine]:
     phase = wire.Phase.WARM_UP
-    tokens = kv.capacity_tokens(
-        *(started.model, gpu, started.tensor_parallel, started.quantization),
-        started.gpu_memory_utilization,
-    )
+    tokens = kv.capacity_of_launch(started, gpu)
     text = f"[MemUsageChange] Allocated for max tokens in paged KV cache ({tokens})."
     yield from startlines.warm_up(
         planned,

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from modelserve.engines import triton
 from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
@@ -150,6 +150,8 @@ class TritonSurface:
         self._answer(exchange, asking.chat(request, self._served, self._default_tokens))
 
     def _answer(self, exchange: Exchange, call: Call) -> None:
+        if (told := asking.too_long(call, self._served)) is not None:
+            raise asking.refusal(told)
         name = replies.request_id(self._host.name())
         head = replies.Head(name, int(self._host.unix_s()), self._served.name)
         build = replies.Stream if call.stream else replies.Whole
@@ -192,7 +194,10 @@ class TritonSurface:
         if model != self._served.name:
             message = f"model '{model}' takes tensors, not text: ask '{self._served.name}'"
             raise TritonError(message)
-        return generation.parse(exchange.request.body, model, stream=stream)
+        wanted = generation.parse(exchange.request.body, model, stream=stream)
+        if (told := asking.too_long(wanted.call, self._served)) is not None:
+            raise TritonError(told)
+        return wanted
 
 
 def _healthy(exchange: Exchange) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces.layer import Layer
 from servelab.engine.surfaces.surface import Host, Surface
 from servelab.engine.surfaces.vllm.surface import VllmSurface
 
@@ -22,17 +23,12 @@ def surface(host: Host) -> Surface:
     return Guarded(inner, keys) if keys else inner
 
 
-class Guarded:
-    """A Surface before another one, that lets through who has a key."""
+class Guarded(Layer):
+    """Lets through who has a key."""
 
     def __init__(self, inner: Surface, keys: Sequence[str]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._keys = [key.encode() for key in keys]
-
-    @property
-    def server(self) -> str | None:
-        """The header Server, if it sends one."""
-        return self._inner.server
 
     def routes(self) -> Sequence[Route]:
         """The same paths; health and metrics are open."""
@@ -40,25 +36,17 @@ class Guarded:
             replace(each, handler=functools.partial(self._handle, each.handler))
             if each.path.startswith(GUARDED)
             else each
-            for each in self._inner.routes()
+            for each in super().routes()
         ]
 
     def not_found(self, request: Request) -> Response:
         """Without a key, nobody learns which paths there are."""
-        return self._inner.not_found(request) if self._may(request) else _UNAUTHORIZED
+        return super().not_found(request) if self._may(request) else _UNAUTHORIZED
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """The same."""
         may = self._may(request)
-        return self._inner.wrong_method(request, allowed) if may else _UNAUTHORIZED
-
-    def refused(self, request: Request, error: Exception) -> Response:
-        """As without keys."""
-        return self._inner.refused(request, error)
-
-    def unready(self, request: Request) -> Response:
-        """As without keys."""
-        return self._inner.unready(request)
+        return super().wrong_method(request, allowed) if may else _UNAUTHORIZED
 
     def _handle(self, handler: Handler, exchange: Exchange) -> None:
         if self._may(exchange.request):

@@ -7,6 +7,7 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart
 from modelserve.engines import kv, launch
 from servelab.engine import stamps
+from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 
@@ -34,15 +35,15 @@ def access(client: str, method: str, target: str, status: int) -> str:
     return f"{_WEB}{uvicorn.access(client, method, target, status)}"
 
 
-def load(
-    prompt_per_s: float, generation_per_s: float, running: int, waiting: int, kv_usage: float
-) -> str:
-    """Throughput (tokens per emulated second) and load."""
+def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
+    """Throughput (tokens per emulated second) and load; of the prefix cache since the start."""
+    looked_up, found = gauges.prefix_tokens
+    rate = found / looked_up if looked_up else 0.0
     return (
         f"{_API} INFO {_AT} [loggers.py:271] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
         f"tokens/s, Avg generation throughput: {generation_per_s:.1f} tokens/s, "
-        f"Running: {running} reqs, Waiting: {waiting} reqs, "
-        f"GPU KV cache usage: {kv_usage * 100:.1f}%, Prefix cache hit rate: 0.0%"
+        f"Running: {gauges.running} reqs, Waiting: {gauges.waiting} reqs, "
+        f"GPU KV cache usage: {gauges.kv_usage * 100:.1f}%, Prefix cache hit rate: {rate:.1%}"
     )
 
 
@@ -70,13 +71,19 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
         f"{_API} INFO {_AT} [api_server.py:2014] vLLM API server version {VERSION}",
         f"{_API} INFO {_AT} [utils.py:253] non-default args: {arguments}",
         f"{_API} INFO {_AT} [model.py:1666] Using max model len {started.max_model_tokens}",
-        f"{_API} INFO {_AT} [scheduler.py:226] Chunked prefill is enabled with "
-        f"max_num_batched_tokens={started.max_batched_tokens}.",
+        *_chunked(started),
         f"{_CORE} INFO {_AT} [core.py:93] Initializing a V1 LLM engine (v{VERSION}) with config: "
         f"model='{model}', max_seq_len={started.max_model_tokens}, "
         f"tensor_parallel_size={started.tensor_parallel}, quantization={started.quantization}",
     ]
     return startlines.at(wire.Phase.WEIGHT_LOAD, 0.0, texts)
+
+
+def _chunked(started: launch.Launch) -> Sequence[str]:
+    if dict(started.options).get("enable-chunked-prefill") == "false":
+        return ()
+    budget = f"max_num_batched_tokens={started.max_batched_tokens}."
+    return (f"{_API} INFO {_AT} [scheduler.py:226] Chunked prefill is enabled with {budget}",)
 
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.calls import Call, Prompt
-from servelab.engine.core.schedule import BLOCK_TOKENS
+from servelab.engine.core.config import BLOCK_TOKENS
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces import events
@@ -54,7 +54,7 @@ class Whole(WholeReply):
             end(choice, called=bool(calls)),
             logprobs=_logprobs(call, choice, made, whole=True),
             token_ids=[token for _, token in made] if wanted else None,
-            prompt_token_ids=_prompt_ids(choice.prompt) if wanted else None,
+            prompt_token_ids=choice.prompt.encoded() if wanted else None,
             # Without a model nothing foretells a prompt: vLLM's own list holds no more then.
             prompt_logprobs=[None] if call.prompt_logprobs else None,
             calls=calls,
@@ -86,7 +86,7 @@ class Stream(StreamedReply):
 
     def begin(self, parts: list[bytes]) -> None:
         for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
-            ids = _prompt_ids(choice.prompt) if self.call.return_token_ids else None
+            ids = choice.prompt.encoded() if self.call.return_token_ids else None
             parts.append(choice_chunks.role(self._counts(choice), ids))
         if self.call.chat and self.call.echo:
             for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
@@ -129,7 +129,7 @@ class Stream(StreamedReply):
             self._counts(choice),
             _logprobs(call, choice, made, whole=first),
             [token for _, token in made] if call.return_token_ids else None,
-            _prompt_ids(choice.prompt) if first and (echo or call.return_token_ids) else None,
+            choice.prompt.encoded() if first and (echo or call.return_token_ids) else None,
         )
         if told is not None:
             piece = dataclasses.replace(piece, text=None, calls=told)
@@ -207,11 +207,6 @@ def _logprobs(
     return scores.completion(tokens, top, offset, first_unknown=echoed)
 
 
-def _prompt_ids(prompt: Prompt) -> list[int]:
-    return list(prompt.encoded())
-
-
 def _prompt_pieces(prompt: Prompt) -> list[tuple[str, int]]:
     """A prompt's tokens as text and id."""
-    ids = _prompt_ids(prompt)
-    return [(encoding.decode([token]), token) for token in ids]
+    return [(encoding.decode([token]), token) for token in prompt.encoded()]

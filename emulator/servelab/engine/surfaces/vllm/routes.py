@@ -5,7 +5,15 @@ from collections.abc import Sequence
 from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.vllm import anthropic, bodies, logs, protocol, refusals, responses
+from servelab.engine.surfaces.vllm import (
+    anthropic,
+    bodies,
+    cards,
+    logs,
+    protocol,
+    refusals,
+    responses,
+)
 from servelab.engine.text import encoding
 
 # Ids are 32-bit numbers to the tokenizer; those it does not know stand for nothing.
@@ -49,32 +57,8 @@ class PlainRoutes:
         exchange.respond(fastapi.document({"version": logs.VERSION}))
 
     def _models(self, exchange: Exchange) -> None:
-        created = self._host.created_unix_s
-        permission = {
-            "id": f"modelperm-{created:x}",
-            "object": "model_permission",
-            "created": created,
-            "allow_create_engine": False,
-            "allow_sampling": True,
-            "allow_logprobs": True,
-            "allow_search_indices": False,
-            "allow_view": True,
-            "allow_fine_tuning": False,
-            "organization": "*",
-            "group": None,
-            "is_blocking": False,
-        }
-        model = {
-            "id": self._served.name,
-            "object": "model",
-            "created": created,
-            "owned_by": "vllm",
-            "root": self._host.spec.model_name,
-            "parent": None,
-            "max_model_len": self._served.max_model_tokens,
-            "permission": [permission],
-        }
-        exchange.respond(fastapi.document({"object": "list", "data": [model]}))
+        root, permission = self._host.spec.model_name, f"{self._host.created_unix_s:x}"
+        exchange.respond(cards.listing(self._host, "vllm", root, permission))
 
     def _tokenize(self, exchange: Exchange) -> None:
         asked = protocol.load(exchange.request.body, exchange.request.content_type)

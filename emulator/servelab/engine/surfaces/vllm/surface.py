@@ -1,11 +1,9 @@
 """The outside of vLLM's OpenAI-compatible server, which is FastAPI on uvicorn."""
 
-from collections.abc import Sequence
-
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.calls import Call
-from servelab.engine.core.stepping import QueueFull
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.surface import Host
@@ -23,10 +21,8 @@ from servelab.engine.surfaces.vllm import (
 )
 
 
-class VllmSurface:
+class VllmSurface(fastapi.Application):
     """vLLM 0.33."""
-
-    server = fastapi.SERVER
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -43,18 +39,6 @@ class VllmSurface:
             *routes.PlainRoutes(host).routes(),
         )
 
-    def routes(self) -> Sequence[Route]:
-        """All paths it knows."""
-        return self._routes
-
-    def not_found(self, request: Request) -> Response:
-        """A detail, or the way to the path without its last slash."""
-        return fastapi.not_found(request, self._routes)
-
-    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
-        """A detail; FastAPI's router names the method of the path's first route only."""
-        return fastapi.wrong_method(allowed)
-
     def refused(self, request: Request, error: Exception) -> Response:
         """OpenAI's shape of an error, or Anthropic's."""
         refusal = self._refusal(error)
@@ -62,10 +46,6 @@ class VllmSurface:
         if words and not isinstance(refusal, anthropic.Refused):
             refusal = anthropic.translated(refusal)
         return Response(refusal.status, refusal.body())
-
-    def unready(self, request: Request) -> Response:
-        """It does not listen while it loads."""
-        return Response(503, content_type=None)
 
     def _refusal(self, error: Exception) -> refusals.Refusal:
         if isinstance(error, refusals.Refusal):

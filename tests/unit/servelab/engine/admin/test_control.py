@@ -16,8 +16,8 @@ from modelserve.engines import profiles
 from servelab.engine.admin.control import Control
 from servelab.engine.admin.server import AdminServer, Controlled
 from servelab.engine.assembly import EngineSpec
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.server import EngineServer
 
 STEP_S = 0.001

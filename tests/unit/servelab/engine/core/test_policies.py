@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from servelab.engine.core import sglang
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig, Policy
+from servelab.engine.core.intake import TooLarge
 from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.sequences import CoreRequest, Output
 from servelab.engine.core.sglang import SglangScheduler
-from servelab.engine.core.stepping import EngineCore, TooLarge
+from servelab.engine.core.stepping import EngineCore
 
 # A step takes a second. 10 blocks of 10 tokens, and no more than 50 tokens of prompts in a step.
 VLLM = CoreConfig(8, 50, 100, kv_blocks=10, block_size=10)

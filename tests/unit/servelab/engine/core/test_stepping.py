@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from modelserve.api.spec import BatchingMode
 from modelserve.errors import InputError
-from servelab.engine.core.schedule import CoreConfig
+from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.intake import QueueFull, TooLarge
 from servelab.engine.core.sequences import CoreRequest, Finish, FinishReason, Output
-from servelab.engine.core.stepping import EngineCore, QueueFull, TooLarge
+from servelab.engine.core.stepping import EngineCore
 
 SMALL = CoreConfig(
     max_sequences=4, max_batched_tokens=64, max_model_tokens=256, kv_blocks=40, block_size=16

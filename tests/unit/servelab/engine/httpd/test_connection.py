@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servelab.engine.exchange import Exchange, Request, Response
+from modelserve.errors import InputError
+from servelab.engine.exchange import Exchange, Request, Response, WantedFault
 from servelab.engine.httpd.limits import Limits
 from servelab.engine.httpd.loopback import Client, Pages
 from servelab.engine.httpd.server import HttpServer
@@ -35,6 +36,7 @@ class Site:
         self.exchanges: list[Exchange] = []
         self.requests: list[Request] = []
         self.gone = 0
+        self.error: Exception = LookupError("nothing there")
 
     def pages(self) -> Pages:
         return Pages(
@@ -62,7 +64,7 @@ class Site:
         self.gone += 1
 
     def _fail(self, exchange: Exchange) -> None:
-        raise LookupError("nothing there")
+        raise self.error
 
     def _tear(self, exchange: Exchange) -> None:
         exchange.begin(Response(body=b"part"))
@@ -278,6 +280,20 @@ async def test_what_fails_later_is_refused_if_nothing_was_sent_and_torn_if_it_wa
         exchange.fail(LookupError("nothing there"))
     assert (client.statuses, client.closing) == ([500], False)
     assert (other.statuses, other.aborted, server.open_exchanges) == ([200], True, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [(LookupError("nothing there"), 1), (InputError("too long"), 0), (WantedFault(), 0)],
+)
+async def test_a_fault_of_our_own_is_logged_and_a_refusal_is_not(
+    error: Exception, logged: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    site, _, client = opened()
+    site.error = error
+    client.send(b"GET /wrong HTTP/1.1\r\n\r\n")
+    await turns()
+    assert (client.statuses, len(caplog.records)) == ([500], logged)
 
 
 async def test_a_stream_that_fails_is_torn(caplog: pytest.LogCaptureFixture) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 from modelserve.engines import sglang
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.checks import exposition
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.sglang import Exporter

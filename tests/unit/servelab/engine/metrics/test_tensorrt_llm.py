@@ -7,8 +7,8 @@ from modelserve.adapters import gauges
 from modelserve.engines import tensorrt_llm
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.checks import exposition
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.tensorrt_llm import REQUESTS, STEPS, Exporter

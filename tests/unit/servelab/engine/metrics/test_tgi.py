@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 
 from servelab.engine.checks import exposition, lint
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest, Output
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.tgi import Exporter

@@ -8,8 +8,8 @@ import pytest
 from modelserve.adapters import gauges
 from modelserve.engines import triton as profile
 from servelab.engine.checks import exposition, lint
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.triton import Exporter

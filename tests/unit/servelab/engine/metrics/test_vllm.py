@@ -4,8 +4,8 @@ import random
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.series import one_two_five

@@ -8,8 +8,8 @@ import pytest
 from modelserve.engines import vllm
 from servelab.engine import assembly
 from servelab.engine.checks import exposition
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics import vllm_names

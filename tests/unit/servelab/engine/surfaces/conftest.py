@@ -11,9 +11,9 @@ from modelserve.api.spec import EngineType
 from modelserve.engines import profiles
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Served
+from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
-from servelab.engine.core.stepping import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Reply

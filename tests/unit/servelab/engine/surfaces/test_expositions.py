@@ -13,8 +13,8 @@ from modelserve.engines import profiles
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.checks import exposition as expositions
 from servelab.engine.checks import lint
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.surfaces import registry

@@ -1,7 +1,7 @@
-"""Logs in the manner of TGI, Triton, NIM and KServe."""
+"""The engines' logs: while they start, for each request, and about their load."""
 
 from collections.abc import Mapping
-from types import ModuleType
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,11 +12,12 @@ from modelserve.decide import coldstart
 from modelserve.engines import launch
 from servelab.engine import stamps
 from servelab.engine.surfaces import registry, surface
-from servelab.engine.surfaces.kserve import logs as kserve
-from servelab.engine.surfaces.nim import logs as nim
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 CONTAINERS: Mapping[str, Mapping[str, Any]] = {
+    "vllm": {"command": ["vllm", "serve", LLAMA], "args": ["--max-num-seqs=32"]},
+    "sglang": {"command": ["python3", "-m", "sglang.launch_server", f"--model-path={LLAMA}"]},
+    "tensorrt-llm": {"command": ["trtllm-serve", LLAMA]},
     "tgi": {"command": ["text-generation-launcher", f"--model-id={LLAMA}"]},
     "tgi-json": {"command": ["text-generation-launcher", f"--model-id={LLAMA}", "--json-output"]},
     "triton": {
@@ -30,6 +31,17 @@ CONTAINERS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 AT_UNIX_S = 1_700_000_000.075
+LISTENING = "Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)"
+
+
+@dataclass(frozen=True)
+class Busy:
+    """The gauges of an engine that works."""
+
+    running: int = 3
+    waiting: int = 4
+    kv_usage: float = 0.5
+    prefix_tokens: tuple[int, int] = (200, 50)
 
 
 def started(name: str) -> tuple[surface.Log, tuple[surface.StartLine, ...]]:
@@ -59,30 +71,72 @@ def test_no_mark_of_a_time_is_left(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "last"),
     [
+        ("vllm", "Application startup complete."),
+        ("sglang", "The server is fired up and ready to roll!"),
+        ("tensorrt-llm", f"INFO:     {LISTENING}"),
         ("tgi", "Connected"),
-        ("nim", "Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)"),
-        ("kserve", "Uvicorn running on http://0.0.0.0:8080 (Press CTRL+C to quit)"),
+        ("nim", LISTENING),
+        ("kserve", LISTENING.replace("8000", "8080")),
     ],
 )
 def test_a_start_ends_when_it_listens(name: str, last: str) -> None:
     assert started(name)[1][-1].text.endswith(last)
 
 
+@pytest.mark.parametrize("name", ["vllm", "sglang"])
+def test_weight_progress_goes_from_nothing_to_all_shards(name: str) -> None:
+    progress = [line.text for line in started(name)[1] if "checkpoint shards" in line.text]
+    assert progress[0].endswith("  0% Completed | 0/4")
+    assert progress[-1].endswith("100% Completed | 4/4")
+
+
+def test_tensorrt_llm_tells_the_blocks_that_it_has() -> None:
+    (line,) = (line.text for line in started("tensorrt-llm")[1] if "KV cache blocks" in line.text)
+    assert "tokens per block=32" in line
+
+
 @pytest.mark.parametrize(
-    ("logs", "expected"),
+    ("name", "expected"),
     [
+        ("vllm", '(APIServer pid=1) INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
+        ("sglang", '[2023-11-14 22:13:20] INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
+        ("tensorrt-llm", 'INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
+        ("triton", 'INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
         (
-            nim,
-            'INFO 2023-11-14 22:13:20.075 httptools_impl.py:481] 127.0.0.1:1 - "POST /v1/x '
-            'HTTP/1.1" 200',
+            "nim",
+            'INFO 2023-11-14 22:13:20.075 httptools_impl.py:481] 1.2.3.4:5 - "POST /v1/x '
+            'HTTP/1.1" 503',
         ),
         (
-            kserve,
-            "2023-11-14 22:13:20.075 uvicorn.access INFO:     127.0.0.1:1 1 - "
-            '"POST /v1/x HTTP/1.1" 200 OK',
+            "kserve",
+            "2023-11-14 22:13:20.075 uvicorn.access INFO:     1.2.3.4:5 1 - "
+            '"POST /v1/x HTTP/1.1" 503 {}',
         ),
     ],
 )
-def test_an_access_line_has_method_path_and_status(logs: ModuleType, expected: str) -> None:
-    line = logs.access("127.0.0.1:1", "POST", "/v1/x", 200)
-    assert stamps.stamped(line, AT_UNIX_S) == expected
+def test_an_access_line_has_method_path_and_status(name: str, expected: str) -> None:
+    line = started(name)[0].access("1.2.3.4:5", "POST", "/v1/x", 503)
+    assert line is not None
+    assert stamps.stamped(line, AT_UNIX_S) == expected.format("Service Unavailable")
+
+
+@pytest.mark.parametrize(
+    ("name", "begins", "holds"),
+    [
+        ("vllm", "(APIServer pid=1) INFO 11-14 22:13:20 [loggers.py", "hit rate: 25.0%"),
+        ("kserve", "(APIServer pid=1) INFO 11-14 22:13:20 [loggers.py", "Waiting: 4 reqs"),
+        ("sglang", "[2023-11-14 22:13:20] Decode batch, #running-req: 3, ", "#queue-req: 4"),
+        ("nim", "INFO 2023-11-14 22:13:20.075 metrics.py:334]", "KV cache usage: 50.0%"),
+    ],
+)
+def test_the_load_is_told_in_a_line(name: str, begins: str, holds: str) -> None:
+    line = started(name)[0].load(1.0, 2.0, Busy())
+    assert line is not None
+    stamped = stamps.stamped(line, AT_UNIX_S)
+    assert stamped.startswith(begins)
+    assert holds in stamped
+
+
+@pytest.mark.parametrize("name", ["tensorrt-llm", "tgi", "triton"])
+def test_some_engines_say_nothing_of_their_load(name: str) -> None:
+    assert started(name)[0].load(1.0, 2.0, Busy()) is None

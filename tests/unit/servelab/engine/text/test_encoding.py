@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from servelab.engine.text import answers, encoding, pretokens, vocabulary
+from servelab.engine.text import answers, encoding, pretokens
 
 REFERENCE = Tokenizer.from_str(encoding.folder().joinpath("tokenizer.json").read_text("utf-8"))
 
@@ -79,4 +79,4 @@ def test_a_client_counts_as_many_tokens_as_an_answer_has(tokens: int) -> None:
 def test_a_text_of_more_characters_than_all_tokens_could_hold_is_over_any_limit() -> None:
     longest = max(PIECES, key=len)
     assert len(longest) <= encoding.max_token_characters()
-    assert vocabulary.count(longest * 100) == 100
+    assert encoding.count(longest * 100) == 100

@@ -232,3 +232,39 @@ junk = st.recursive(
 @settings(max_examples=500, deadline=None)
 def test_no_document_taken_for_a_schema_raises(document: Any, seed: int) -> None:
     instances.instance(document, random.Random(seed))
+
+
+MANY = 30_000
+NAMES, OTHERS = [f"a{i}" for i in range(MANY)], [f"b{i}" for i in range(MANY)]
+
+
+def many(schema: Any) -> Any:
+    return {"type": "array", "minItems": 4000, "items": schema}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pytest.param({"allOf": [{"enum": NAMES}, {"enum": OTHERS}]}, id="enumerations"),
+        pytest.param({"allOf": [{"required": NAMES}, {"required": OTHERS}]}, id="required"),
+        pytest.param({"allOf": [{"type": NAMES}, {"type": OTHERS}]}, id="types"),
+        pytest.param({"properties": dict.fromkeys(NAMES, True), "required": NAMES}, id="all"),
+        pytest.param(
+            {"properties": dict.fromkeys(NAMES, True), "required": OTHERS, "maxProperties": MANY},
+            id="most",
+        ),
+        pytest.param(many({"enum": NAMES}), id="long choice"),
+        pytest.param(many({"properties": dict.fromkeys(NAMES, True)}), id="many properties"),
+        pytest.param(many({"const": "x" * 10**6}), id="long value"),
+        pytest.param(many({"required": ["x" * 10**6], "type": "object"}), id="long name"),
+        pytest.param(
+            {"allOf": [{"properties": {name: {"type": "string"}}} for name in NAMES]}, id="parts"
+        ),
+        pytest.param(many({"type": "string", "pattern": "(){8000}", "minLength": 5}), id="empty"),
+        pytest.param(many({"type": "string", "pattern": "a{0}" * 1000, "minLength": 5}), id="read"),
+    ],
+)
+def test_a_schema_made_to_be_slow_is_given_up(schema: Any) -> None:
+    made = instances.instance(schema, random.Random(1))
+    assert len(json.dumps(made)) < 200_000

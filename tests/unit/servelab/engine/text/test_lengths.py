@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from servelab.engine import calls
 from servelab.engine.core.sequences import FinishReason
@@ -50,3 +52,37 @@ def test_a_stop_may_be_kept_in_the_text() -> None:
 @pytest.mark.parametrize("fewest", [0, 10, 20])
 def test_no_stop_counts_before_the_fewest_tokens(fewest: int) -> None:
     assert ending(stop=(" ", "e"), min_tokens=fewest).tokens > fewest
+
+
+def test_a_stop_that_never_comes_is_looked_for_in_one_round_of_the_words() -> None:
+    asked: list[int] = []
+    answer = _Counting(7, asked)
+    call = calls.Call(True, PROMPT, stop=("no such word",))
+    end = lengths.ending(call, 1_000_000, answer, None)
+    assert end == lengths.Ending(1_000_000, FinishReason.LENGTH)
+    assert max(asked) < 3000
+
+
+class _Counting(Words):
+    """Words that note how many were asked for."""
+
+    def __init__(self, seed: int, asked: list[int]) -> None:
+        super().__init__(seed)
+        self.asked = asked
+
+    def pieces(self, first: int, count: int) -> list[bytes]:
+        self.asked.append(count)
+        return super().pieces(first, count)
+
+
+@given(st.integers(0, 99), st.integers(1, 5000), st.integers(1, 12), st.integers(0, 3000))
+def test_a_stop_is_found_where_it_first_stands(
+    seed: int, place: int, length: int, low: int
+) -> None:
+    answer = Words(seed)
+    whole = answer.text(6000)
+    stop = whole[place : place + length]
+    call = calls.Call(True, PROMPT, stop=(stop,), min_tokens=low)
+    end = lengths.ending(call, 6000, answer, None)
+    fewest = len(answer.text(low)) - length + 1
+    assert end.characters == whole.index(stop, max(0, fewest))

@@ -54,3 +54,12 @@ def test_no_pattern_raises(pattern: str, seed: int) -> None:
 @given(st.text("ab[](){}|*+?\\^$.-,12wds:=<>!P", max_size=20), st.integers(0, 9))
 def test_no_pattern_of_signs_raises(pattern: str, seed: int) -> None:
     patterns.draw(pattern, random.Random(seed))
+
+
+def test_a_pattern_of_megabytes_is_not_read() -> None:
+    assert patterns.draw("[a-z]?" * 200_000, random.Random(1)) is None
+
+
+def test_steps_count_even_where_they_bring_no_text() -> None:
+    _, steps = patterns.Pattern("(){4000}").draw(random.Random(1))
+    assert steps >= 4000

@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from servelab.engine.text import answers, template, vocabulary
+from servelab.engine.text import answers, encoding, template
 from servelab.engine.text.transcript import Transcript
 
 
 @given(st.integers(0, 12), st.integers(0, 12))
 def test_the_answer_follows_the_prompt(first: int, count: int) -> None:
     answer = answers.Words(1)
-    whole = [7, 8, 9, 7, 8, *vocabulary.encode(answer.text(30))]
+    whole = [7, 8, 9, 7, 8, *encoding.encode(answer.text(30))]
     transcript = Transcript(lambda: [7, 8, 9, 7, 8], answer)
     assert transcript.ids(first, count) == whole[first : first + count]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from servelab.engine.text import answers, vocabulary
+from servelab.engine.text import answers, encoding, vocabulary
 
 
 @pytest.mark.parametrize(
@@ -21,15 +21,15 @@ from servelab.engine.text import answers, vocabulary
     ],
 )
 def test_a_text_has_as_many_tokens(text: str, tokens: int) -> None:
-    assert vocabulary.count(text) == tokens == len(vocabulary.encode(text))
+    assert encoding.count(text) == tokens == len(encoding.encode(text))
 
 
 def test_every_word_of_the_list_is_one_token_where_it_begins_and_where_it_follows() -> None:
     assert len(set(vocabulary.words())) == 2048
-    assert [vocabulary.encode(word) for word in vocabulary.words()] == [
+    assert [encoding.encode(word) for word in vocabulary.words()] == [
         [token] for token in vocabulary.first_ids()
     ]
-    assert [vocabulary.encode(f" {word}") for word in vocabulary.words()] == [
+    assert [encoding.encode(f" {word}") for word in vocabulary.words()] == [
         [token] for token in vocabulary.following_ids()
     ]
 
@@ -37,7 +37,7 @@ def test_every_word_of_the_list_is_one_token_where_it_begins_and_where_it_follow
 @pytest.mark.parametrize("tokens", [1, 2, 7, 300, 5000])
 def test_an_answer_of_n_tokens_counts_n_tokens(tokens: int) -> None:
     answer = answers.Words(3)
-    assert vocabulary.encode(answer.text(tokens)) == answer.ids(0, tokens)
+    assert encoding.encode(answer.text(tokens)) == answer.ids(0, tokens)
 
 
 def test_an_answer_is_the_same_in_one_piece_and_in_many() -> None:
@@ -49,10 +49,4 @@ def test_an_answer_is_the_same_in_one_piece_and_in_many() -> None:
 
 def test_words_survive_encoding_and_decoding() -> None:
     text = answers.Words(1).text(20)
-    assert vocabulary.decode(vocabulary.encode(text)) == text
-
-
-def test_a_chat_prompt_counts_its_template() -> None:
-    assert (
-        vocabulary.count_chat(["hello world"]) == 10 == len(vocabulary.encode_chat(["hello you"]))
-    )
+    assert encoding.decode(encoding.encode(text)) == text

@@ -63,7 +63,7 @@ def test_an_engine_that_is_told_a_limit_has_too_many_waiting(hosted: Hosted) -> 
     assert (answer.status, answer.document["code"]) == (503, 503)
 
 
-def test_errors_are_counted(hosted: Hosted) -> None:
+def test_bodies_that_do_not_meet_the_schema_are_counted_as_errors(hosted: Hosted) -> None:
     host = hosted(ENGINE, metrics.REQUESTS)
     host.ask("POST", "/v1/chat/completions", {})
     line = 'trtllm_request_error_total{engine_type="pytorch",http_code="400",model_name="llama-8b"}'
@@ -89,7 +89,7 @@ def test_a_backend_makes_answers_be_of_a_kind(hosted: Hosted) -> None:
         {"type": "regex", "regex": "[0-9]"},
     ],
 )
-def test_kinds_of_answers(hosted: Hosted, given: dict[str, Any]) -> None:
+def test_an_answer_is_of_the_kind_that_was_asked_for(hosted: Hosted, given: dict[str, Any]) -> None:
     host = hosted(ENGINE, "guided-decoding-backend")
     host.ask("POST", "/v1/chat/completions", CHAT | {"response_format": given})
     write: writing.Write = host.replies[-1].call.write

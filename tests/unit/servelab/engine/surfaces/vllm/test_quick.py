@@ -13,7 +13,9 @@ from servelab.engine.surfaces.vllm import protocol, quick
 SERVED = Served("m", 64)
 PLAIN: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
 
-odd = st.sampled_from([None, True, False, 0, 1, -1, 2.5, 1e300, 10**30, "", "m", "x", [], {}])
+odd: st.SearchStrategy[Any] = st.sampled_from(
+    [None, True, False, 0, 1, -1, 2.5, 1e300, 10**30, "", "m", "x", [], {}]
+)
 messages = st.lists(
     st.fixed_dictionaries(
         {"role": st.sampled_from(["user", "system", "assistant", "tool", "", 1])},

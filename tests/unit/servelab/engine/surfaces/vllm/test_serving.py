@@ -16,8 +16,8 @@ from tokenizers import Tokenizer
 
 from modelserve.adapters.clock import SystemClock
 from servelab.engine.assembly import EngineSpec
+from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
-from servelab.engine.core.schedule import CoreConfig
 from servelab.engine.server import EngineServer
 from servelab.engine.text import encoding
 

@@ -1,0 +1,116 @@
+"""``servelab simulate`` and ``compare``: equal input gives equal bytes, mistakes give sentences."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from servelab.cli import main
+
+SCENARIO = """\
+pools: [{gpu: NVIDIA-H100-80GB-HBM3}]
+models:
+  - spec:
+      model: {name: meta-llama/Llama-3.1-8B-Instruct}
+      gpu: {product: NVIDIA-H100-80GB-HBM3}
+    traffic:
+      - gamma: {perSecond: 2, cv: 3, seconds: 120}
+        output: {median: 100, p95: 400}
+tailSeconds: 400
+"""
+# What docs and scripts rely on.
+NAMES = {
+    *("policy", "peak_replicas", "gpu_hours", "idle_gpu_hours", "cold_starts", "ttft_p50_s"),
+    *("ttft_p95_s", "ttft_p99_s", "held_p95_s", "slo_attainment", "scale_writes", "refused"),
+    "cost",
+}
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+def call(*arguments: str) -> Result:
+    return CliRunner().invoke(main, arguments)
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["compare", "--policies=committed,knative"]])
+def test_equal_input_gives_equal_bytes_whatever_the_hash_seed(
+    scenario: str, command: list[str]
+) -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-m", "servelab", command[0], scenario, "--json", *command[1:]],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert said[0] == said[1]
+    assert said[0]
+
+
+def test_another_seed_gives_other_draws(scenario: str) -> None:
+    one, other = (call("simulate", scenario, "--json", "--seed", seed) for seed in "12")
+    assert one.output != other.output
+
+
+def test_compare_prints_an_object_for_each_policy(scenario: str) -> None:
+    done = call("compare", scenario, "--policies", "committed,fixed-1,oracle", "--json")
+    assert done.exit_code == 0, done.output
+    found = [json.loads(line) for line in done.output.splitlines()]
+    assert [each["policy"] for each in found] == ["committed", "fixed-1", "oracle"]
+    assert all(set(each) >= NAMES for each in found)
+    assert len({each["requests"] for each in found}) == 1
+
+
+def test_a_trace_takes_the_place_of_the_traffic(scenario: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("arrival_s,input_tokens,output_tokens\n0,10,5\n3,10,5\n")
+    done = call("simulate", scenario, "--trace", str(trace), "--json")
+    assert json.loads(done.output)["outcome"]["requests"] == 2
+
+
+def test_a_page_holds_the_table_and_a_chart_for_each_policy(scenario: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = call("compare", scenario, "--policies", "committed,fixed-1", "--html", str(page))
+    assert done.exit_code == 0, done.output
+    text = page.read_text()
+    assert text.count("<svg") == 3
+    assert "fixed-1: ready replicas of model" in text
+
+
+def test_people_get_a_table_and_a_chart(scenario: str) -> None:
+    said = call("simulate", scenario).output
+    assert "committed" in said
+    assert "ready replicas" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        pytest.param(["nowhere.yaml"], "nowhere.yaml cannot be read", id="no file"),
+        pytest.param(["nowhere"], "unknown scenario 'nowhere'", id="no name"),
+        pytest.param(["step", "--policy", "hap"], "no policy is called 'hap'", id="policy"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_a_sentence(arguments: list[str], complaint: str) -> None:
+    done = call("simulate", *arguments)
+    assert done.exit_code == 2
+    assert complaint in " ".join(done.output.split())
+
+
+def test_a_bad_row_of_a_trace_is_told_with_its_line(scenario: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("arrival_s,input_tokens,output_tokens\n5,10,5\n3,10,5\n")
+    done = call("simulate", scenario, "--trace", str(trace))
+    assert done.exit_code == 2
+    assert "line 3" in done.output

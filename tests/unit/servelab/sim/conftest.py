@@ -1,0 +1,44 @@
+"""Small scenarios: one model on one pool, as little of everything as there can be."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from servelab.sim import scenario
+
+Build = Callable[..., scenario.Scenario]
+
+
+def build(
+    traffic: list[dict[str, Any]] | None = None,
+    *,
+    scaling: dict[str, Any] | None = None,
+    spec: dict[str, Any] | None = None,
+    model: dict[str, Any] | None = None,
+    gpus: int = 8,
+    copies: int = 1,
+    **others: Any,
+) -> scenario.Scenario:
+    """``copies`` equal models with this traffic; a cold start takes some 20 s."""
+    whole = {
+        "model": {"name": "meta-llama/Llama-3.1-8B-Instruct"},
+        "gpu": {"product": "NVIDIA-H100-80GB-HBM3"},
+        "engine": {"batching": {"maxSequences": 8}},
+        "coldStart": {"imageSize": "1MB", "warmUpSeconds": 5},
+        "scaling": {"maxReplicas": 16, **(scaling or {})},
+        **(spec or {}),
+    }
+    models = [
+        {"name": f"model-{number}", "spec": whole, "traffic": traffic or [], **(model or {})}
+        for number in range(copies)
+    ]
+    pools = [{"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": gpus, "nodes": 1}]
+    given = {"pools": pools, "models": models, "tailSeconds": 700, **others}
+    return scenario.Scenario.model_validate(given, extra="forbid")
+
+
+@pytest.fixture(scope="session")
+def scenario_of() -> Build:
+    """The function itself, so that hypothesis may build many."""
+    return build
