@@ -68,6 +68,8 @@ def shown(value: float, unit: str) -> str:
     """A value for people."""
     if value != value:
         return "no samples"
+    if unit == "s" and 0 < value < 1e-3:
+        return f"{value * 1e6:.1f} µs"
     if unit == "s":
         return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
     if unit == "bytes":

@@ -12,6 +12,7 @@ Say = Callable[[str], None]
 BENCHES: Mapping[str, tuple[str, str]] = {
     "wake": ("servelab.bench.wake", "from zero, the gateway's overhead, the operator at rest"),
     "core": ("servelab.bench.core", "the engine core on virtual time"),
+    "simulate": ("servelab.bench.simulate", "the simulator on virtual time, and one decision"),
     "engine": ("servelab.bench.engine", "one mock engine's process under load from wrk"),
 }
 ALL = "all"

@@ -1,23 +1,42 @@
-"""Readers of request traces in CSV, by column name.
+"""Readers of request traces, row by row: CSV by column name, and Mooncake's JSON lines.
 
-Known layouts: our own (``arrival_s,input_tokens,output_tokens``) and the Azure LLM inference traces
-(``TIMESTAMP,ContextTokens,GeneratedTokens``, time as a date).
+Known layouts: our own (``arrival_s,input_tokens,output_tokens``), the Azure LLM inference traces
+(``TIMESTAMP,ContextTokens,GeneratedTokens``, time as a date), BurstGPT (``Timestamp,Request tokens,
+Response tokens`` among others), and Mooncake (``timestamp`` in ms, ``input_length``,
+``output_length``; its hashes of prompt blocks are left aside).
 """
 
 import csv
 import datetime
+import gzip
 import importlib.resources
-from collections.abc import Callable, Iterable, Iterator
+import io
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from modelserve import errors
 from servelab.workload import arrivals
 
 SHIPPED = "azure2023_conv_15min.csv"
+# Whole traces that come with the package, by the name a scenario gives them.
+PACKAGED: Mapping[str, str] = {
+    "azure-code": "azure2023_code.csv.gz",
+    "azure-conversation": "azure2023_conv.csv.gz",
+}
+# More tokens than any model takes: such a row is a mistake, not a long prompt.
+MOST_TOKENS = 100_000_000
 
 
-def _seconds(text: str) -> float:
-    return float(text)
+def _seconds(value: Any) -> float:
+    return float(value)
+
+
+def _milliseconds(value: Any) -> float:
+    return float(value) / 1000
 
 
 def _date(text: str) -> float:
@@ -34,7 +53,7 @@ class Layout:
     time: str
     input_tokens: str
     output_tokens: str
-    parse_time: Callable[[str], float]
+    parse_time: Callable[[Any], float]
 
     @property
     def columns(self) -> tuple[str, str, str]:
@@ -45,34 +64,65 @@ class Layout:
 LAYOUTS = (
     Layout("arrival_s", "input_tokens", "output_tokens", _seconds),
     Layout("TIMESTAMP", "ContextTokens", "GeneratedTokens", _date),
+    Layout("Timestamp", "Request tokens", "Response tokens", _seconds),
 )
+MOONCAKE = Layout("timestamp", "input_length", "output_length", _milliseconds)
+
+Row = tuple[int, Mapping[str, Any]]
 
 
 def read(lines: Iterable[str], name: str = "trace") -> Iterator[arrivals.Arrival]:
-    """Arrivals of a CSV trace, time counted from its first row.
+    """Arrivals of a trace in one of the layouts, time counted from its first row; streamed.
 
     Raises InputError naming file and line for an unknown layout or a row that cannot be read.
     """
+    lines = iter(lines)
+    first = next(lines, "")
+    lines = itertools.chain((first,), lines)
+    if first.lstrip().startswith("{"):
+        return _arrivals(_json_rows(lines, name), MOONCAKE, name)
     rows = csv.DictReader(lines)
     layout = _layout(rows.fieldnames or (), name)
+    return _arrivals(((rows.line_num, row) for row in rows), layout, name)
+
+
+def _arrivals(rows: Iterable[Row], layout: Layout, name: str) -> Iterator[arrivals.Arrival]:
     first_s: float | None = None
     previous_s = 0.0
-    for row in rows:
-        where = f"{name}, line {rows.line_num}"
+    for number, row in rows:
+        where = f"{name}, line {number}"
         try:
             at_s = layout.parse_time(row[layout.time])
             tokens = int(row[layout.input_tokens]), int(row[layout.output_tokens])
-        except (TypeError, ValueError) as error:
+            if not math.isfinite(at_s):
+                raise ValueError("the time is no number")
+        except (KeyError, TypeError, ValueError) as error:
             raise errors.InputError(
-                f"{where}: {row} cannot be read as time and two token counts"
+                f"{where}: {dict(row)} cannot be read as time and two token counts "
+                f"({', '.join(layout.columns)})"
             ) from error
         first_s = at_s if first_s is None else first_s
         if at_s - first_s < previous_s:
             raise errors.InputError(f"{where}: goes back in time; sort the rows by {layout.time}")
-        if min(tokens) < 0:
-            raise errors.InputError(f"{where}: token counts must not be negative")
+        if min(tokens) < 0 or max(tokens) > MOST_TOKENS:
+            raise errors.InputError(
+                f"{where}: token counts must not be negative nor above {MOST_TOKENS}: {tokens}"
+            )
         previous_s = at_s - first_s
         yield arrivals.Arrival(previous_s, max(1, tokens[0]), max(1, tokens[1]))
+
+
+def _json_rows(lines: Iterable[str], name: str) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise errors.InputError(f"{name}, line {number}: no JSON object ({error})") from error
+        if not isinstance(row, dict):
+            raise errors.InputError(f"{name}, line {number}: no JSON object")
+        yield number, row
 
 
 def _layout(columns: Iterable[str], name: str) -> Layout:
@@ -81,7 +131,19 @@ def _layout(columns: Iterable[str], name: str) -> Layout:
         if present.issuperset(layout.columns):
             return layout
     known = " or ".join(",".join(layout.columns) for layout in LAYOUTS)
-    raise errors.InputError(f"{name}, line 1: needs the columns {known}; found {sorted(present)}")
+    raise errors.InputError(
+        f"{name}, line 1: needs the columns {known}, or JSON lines with "
+        f"{', '.join(MOONCAKE.columns)}; found {sorted(present)}"
+    )
+
+
+def packaged(name: str) -> Iterator[str]:
+    """Lines of a trace that comes with the package, streamed. Raises UnknownName."""
+    if name not in PACKAGED:
+        raise errors.UnknownName("trace", name, known=tuple(PACKAGED))
+    place = importlib.resources.files("servelab.workload").joinpath("traces", PACKAGED[name])
+    with place.open("rb") as raw, gzip.open(raw) as plain:
+        yield from io.TextIOWrapper(plain, encoding="utf-8")
 
 
 def shipped() -> list[arrivals.Arrival]:

@@ -1,0 +1,1 @@
+"""The simulator: gateways, engines, cold starts and autoscalers on a virtual clock. Pure."""

@@ -1,0 +1,310 @@
+"""One model: its gateway, its replicas, and what became of its requests.
+
+The gateway is the live one's state machine, ``modelserve.decide.holding``; the engines are the live
+ones' core. What lies between them on a network takes no time here.
+"""
+
+import dataclasses
+import functools
+import math
+import random
+from collections.abc import Iterable, Sequence
+
+from modelserve import errors
+from modelserve.decide import coldstart, holding, prediction, routing, shares, victims
+from servelab.engine import assembly
+from servelab.engine.core.sequences import CoreRequest, Finish
+from servelab.engine.core.stepping import EngineCore
+from servelab.sim import scenario
+from servelab.sim.agenda import Turn
+from servelab.sim.place import Ledger, Place, Told
+from servelab.sim.replicas import Replica, Stage
+from servelab.sim.requests import Records, Request
+from servelab.sim.starting import ColdStart, Recipe
+from servelab.sim.traffic import Client
+from servelab.workload.arrivals import Arrival
+
+# What a request's body weighs; our choice: four bytes a token and the JSON around them.
+BYTES_PER_TOKEN, BYTES_AROUND = 4, 200
+GATEWAY = "gateway-1"
+# A hold expires this much late, so that no rounding keeps it from being over.
+LATE_S = 1e-3
+
+
+class Service:
+    """One model of a run. ``told`` is called when its autoscaler may want to look."""
+
+    def __init__(self, model: scenario.SimulatedModel, place: Place) -> None:
+        self.name = model.name
+        self.spec = model.spec
+        assessed = prediction.assess(model.name, model.spec)
+        if isinstance(assessed, prediction.Problem):
+            raise errors.InputError(f"model {model.name}: {assessed.message}")
+        self.assessment = assessed
+        engine = assembly.from_launch(assessed.launch, assessed.gpu, place.seed, place.step_jitter)
+        # Traces say how long prompts are, not what is in them: no two share a prefix.
+        self._config = dataclasses.replace(engine.config, prefix_caching=False)
+        self._law = engine.law
+        self.gpus_each = model.spec.gpu.tensor_parallel
+        self.place = place
+        self.records = Records()
+        self.ledger = Ledger()
+        self.replicas: dict[str, Replica] = {}
+        self.count = 0
+        self.told: Told = lambda now_s: None
+        self.changed: Told = lambda now_s: None
+        self.gateway = holding.Holding(routing.read_terms(model.spec))
+        share = shares.split(assessed.slots, {GATEWAY: 1.0})[GATEWAY]
+        self.gateway.set_share(share, place.agenda.now_s)
+        self._open: dict[int, Request] = {}
+        self._ids = 0
+        self._made = 0
+        self._counted = 0
+        self._counted_s = place.agenda.now_s
+        self._expiry_s = math.inf
+        self._started: list[coldstart.ColdStart] = []
+        place.freed.append(self.schedule)
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    def arrive(self, arrival: Arrival, client: Client | None, now_s: float) -> None:
+        """A request comes to the gateway."""
+        self._ids += 1
+        self._count(1, now_s)
+        request = Request(now_s, arrival.input_tokens, arrival.output_tokens, client)
+        self._open[self._ids] = request
+        self.records.arrived += 1
+        size_bytes = BYTES_AROUND + BYTES_PER_TOKEN * arrival.input_tokens
+        self._apply(self.gateway.arrive(self._ids, size_bytes, now_s), now_s)
+        if self.gateway.held and self._expiry_s == math.inf:
+            self._watch_gateway(now_s)
+        self.told(now_s)
+
+    def finished(self, replica: Replica, finish: Finish) -> None:
+        """A request has its last token."""
+        number = int(finish.id)
+        request, at_s = self._open.pop(number), finish.at_s
+        self._count(-1, at_s)
+        first_s, last_s = finish.first_token_s, finish.last_token_s
+        assert first_s is not None, "a finished request has a first token"
+        assert last_s is not None, "and a last one"
+        assert request.sent_s is not None, "and was sent"
+        records, tokens = self.records, finish.output_tokens
+        records.ttft_s.append(first_s - request.arrived_s)
+        records.tpot_s.append((last_s - first_s) / (tokens - 1) if tokens > 1 else 0.0)
+        records.e2e_s.append(at_s - request.arrived_s)
+        records.held_s.append(request.sent_s - request.arrived_s)
+        records.input_tokens += finish.prompt_tokens
+        records.output_tokens += tokens
+        self._apply(self.gateway.complete(number, at_s), at_s)
+        self._go_on(request, at_s)
+        self.told(at_s)
+
+    def _apply(self, effects: Sequence[holding.Effect], now_s: float) -> None:
+        for effect in effects:
+            if isinstance(effect, holding.Send):
+                self._send(effect, now_s)
+                continue
+            request = self._open.pop(effect.request_id)
+            self._count(-1, now_s)
+            if effect.refusal is holding.Refusal.EXPIRED:
+                self.records.expired += 1
+            else:
+                self.records.refused += 1
+            self._go_on(request, now_s)
+
+    def _send(self, effect: holding.Send, now_s: float) -> None:
+        request = self._open[effect.request_id]
+        request.sent_s, request.pod_uid = now_s, effect.pod_uid
+        asked = CoreRequest(str(effect.request_id), request.input_tokens, request.output_tokens)
+        try:
+            self.replicas[effect.pod_uid].submit(asked, now_s)
+        except errors.ModelServeError:
+            self._lose(effect.request_id, now_s)
+            self.records.failed += 1
+
+    def _lose(self, number: int, now_s: float) -> None:
+        request = self._open.pop(number)
+        self._count(-1, now_s)
+        self._apply(self.gateway.drop(number, now_s), now_s)
+        self._go_on(request, now_s)
+
+    def _count(self, change: int, now_s: float) -> None:
+        """One request more is open, or one less."""
+        self.records.open_s += self._counted * (now_s - self._counted_s)
+        self._counted, self._counted_s = self._counted + change, now_s
+
+    def _go_on(self, request: Request, now_s: float) -> None:
+        """A client of a closed loop sends its next request."""
+        client = request.client
+        if not isinstance(client, Client):
+            return
+        following = client.next_arrival(now_s)
+        if following is not None:
+            self.begin(client, following)
+
+    def begin_loop(self, client: Client, begin_s: float) -> None:
+        """A client of a closed loop sends its first request then, if it has the time."""
+        first = client.next_arrival(begin_s - client.think_s)
+        if first is not None:
+            self.begin(client, first)
+
+    def begin(self, client: Client, arrival: Arrival) -> None:
+        """A client of a closed loop sends this."""
+        self.place.agenda.at(
+            arrival.at_s, Turn.ARRIVAL, lambda now_s: self.arrive(arrival, client, now_s)
+        )
+
+    def _watch_gateway(self, now_s: float) -> None:
+        """Be there when a hold expires or a fence lapses."""
+        wake_s = self.gateway.next_wake()
+        self._expiry_s = math.inf if wake_s is None else max(wake_s, now_s) + LATE_S
+        self.place.agenda.at(self._expiry_s, Turn.LIFE, self._advance_gateway)
+
+    def _advance_gateway(self, now_s: float) -> None:
+        if now_s == self._expiry_s:
+            self._apply(self.gateway.advance(now_s), now_s)
+            self._watch_gateway(now_s)
+            self.told(now_s)
+
+    def fence(self, fence_id: str, uids: Sequence[str], now_s: float) -> bool:
+        """Ask the gateway; granted only if nothing is held nor under way to these."""
+        granted = self.gateway.fence(fence_id, uids, now_s).granted
+        self._watch_gateway(now_s)
+        return granted
+
+    def unfence(self, fence_id: str, now_s: float) -> None:
+        """Take it back."""
+        self._apply(self.gateway.unfence(fence_id, now_s), now_s)
+
+    @property
+    def serving(self) -> bool:
+        """Whether any replica is ready."""
+        return bool(self.ledger.ready) and self.ledger.ready[-1][1] > 0
+
+    @property
+    def open(self) -> int:
+        """Requests that are not over."""
+        return len(self._open)
+
+    # --- replicas ---------------------------------------------------------------------------------
+
+    def scale(self, count: int, going: Iterable[str], now_s: float) -> None:
+        """Write the count: replicas are made, or of those there are the first of ``going`` leave.
+
+        As with a ReplicaSet, ``going`` (which may be short) is followed by its own order.
+        """
+        if count != self.count:
+            self.ledger.writes += 1
+        self.count = count
+        self.ledger.counts.append((now_s, count))
+        staying = [each for each in self.replicas.values() if not each.terminating]
+        if count < len(staying):
+            observed = [each.observed(0, now_s) for each in staying]
+            order = [*going, *(r.uid for r in victims.order(observed, (), {}))]
+            for uid in list(dict.fromkeys(order))[: len(staying) - count]:
+                self.replicas[uid].terminate(self.spec.drain_seconds, now_s)
+            self._route(now_s)
+        for _ in range(count - len(staying)):
+            self._made += 1
+            uid = f"{self.name}-{self._made}"
+            self.replicas[uid] = Replica(uid, self, self.place.agenda, now_s)
+        self.schedule(now_s)
+        living = sum(not each.terminating for each in self.replicas.values())
+        self.ledger.peak = max(self.ledger.peak, living)
+
+    def delete(self, uid: str, now_s: float) -> None:
+        """Delete one pod; the ReplicaSet makes another."""
+        self.replicas[uid].terminate(self.spec.drain_seconds, now_s)
+        self.scale(self.count, (), now_s)
+        self._route(now_s)
+
+    def mark(self, costs: dict[str, int], now_s: float) -> None:
+        """Write pod deletion costs: gateways send nothing to those below 0."""
+        for uid, cost in costs.items():
+            replica = self.replicas[uid]
+            replica.deletion_cost, replica.leaving = cost, cost < 0
+        self._route(now_s)
+
+    def schedule(self, now_s: float) -> None:
+        """Find nodes for those that wait, oldest first."""
+        launch, gpu = self.assessment.launch, self.assessment.gpu
+        for replica in self.replicas.values():
+            if replica.stage is not Stage.PENDING or replica.terminating:
+                continue
+            node = self.place.nodes.place(gpu.product_label, self.gpus_each, launch.image)
+            if node is None:
+                if replica.unschedulable_s is None:
+                    replica.unschedulable_s = now_s
+                continue
+            uid = f"{self.place.seed}/{replica.uid}"
+            start = ColdStart(
+                uid,
+                Recipe(launch, gpu),
+                node,
+                self.place.nodes,
+                self.place.links,
+                self.place.agenda,
+                functools.partial(self._ready, replica),
+            )
+            replica.bind(node, start, now_s)
+            self.ledger.cold_starts += 1
+            start.begin(now_s)
+
+    def _ready(self, replica: Replica, now_s: float) -> None:
+        rng = random.Random(f"{self.place.seed}/{replica.uid}/steps")
+        replica.serve(EngineCore(self._config, self._law, rng), now_s)
+        measured = replica.cold_start
+        assert measured is not None, "it has just started"
+        self._started.append(measured)
+        self.ledger.cold_start_s.append(now_s - replica.created_s)
+        self._route(now_s)
+        self.changed(now_s)
+
+    def take_cold_starts(self) -> Sequence[coldstart.ColdStart]:
+        """Those that are over since the last call."""
+        taken, self._started = self._started, []
+        return taken
+
+    def drained(self, replica: Replica, now_s: float) -> None:
+        """A terminating replica is gone, with what its grace did not suffice for."""
+        if replica.open:
+            lost = [n for n, r in self._open.items() if r.pod_uid == replica.uid]
+            for number in lost:
+                self._lose(number, now_s)
+            self.records.cut += len(lost)
+        replica.end(now_s)
+        del self.replicas[replica.uid]
+        self._account(replica, now_s)
+        self._route(now_s)
+        if replica.node is not None:
+            self.place.nodes.give_back(replica.node, self.gpus_each)
+            for each in self.place.freed:
+                each(now_s)
+        self.changed(now_s)
+
+    def _account(self, replica: Replica, now_s: float) -> None:
+        if replica.bound_s is not None:
+            self.ledger.gpu_s += (now_s - replica.bound_s) * self.gpus_each
+            self.ledger.idle_gpu_s += replica.idle_s * self.gpus_each
+
+    def close(self, now_s: float) -> None:
+        """The run is over: account for what is still there."""
+        for replica in self.replicas.values():
+            replica.end(now_s)
+            self._account(replica, now_s)
+        self.replicas.clear()
+
+    def _route(self, now_s: float) -> None:
+        """Tell the gateway of the replicas as they are now."""
+        routed = [replica.routed() for replica in self.replicas.values()]
+        self._apply(self.gateway.update(self.gateway.terms, routed, now_s), now_s)
+        ready = sum(r.stage is Stage.READY and not r.terminating for r in self.replicas.values())
+        steps = self.ledger.ready
+        if not steps or steps[-1][1] != ready:
+            steps.append((now_s, ready))
+
+    def catch_up(self, now_s: float) -> None:
+        """Bring every engine's figures up to now."""
+        for replica in list(self.replicas.values()):
+            replica.catch_up(now_s)
