@@ -111,6 +111,13 @@ class Histogram:
             self._counts[bisect.bisect_left(self._bounds, value)] += times
             self.sum += value * times
 
+    def observe_all(self, values: Sequence[float]) -> None:
+        """Add values that were seen once each."""
+        self._fresh.extend(values)
+        self.sum += sum(values)
+        if len(self._fresh) >= FRESH_VALUES:
+            self._sort()
+
     def _sort(self) -> None:
         """Put fresh values into their buckets: together, that costs a tenth of one by one."""
         fresh = self._fresh

@@ -11,7 +11,7 @@ from servelab.engine.core.sequences import Finish, FinishReason, Output
 from servelab.engine.metrics import vllm_names
 from servelab.engine.metrics.exporting import Load
 from servelab.engine.metrics.gaps import Gaps
-from servelab.engine.metrics.series import Family, Histogram, one_two_five
+from servelab.engine.metrics.series import FRESH_VALUES, Family, Histogram, one_two_five
 from servelab.engine.metrics.vllm_old import OldFamilies, Renamed
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -113,6 +113,7 @@ class Exporter:
         self._model_name = model_name
         self._created_unix_s = created_unix_s
         self._families: list[Family | Histogram | Renamed] = []
+        self._ended: list[Finish] = []  # requests that no histogram has yet
         self._build_load(cache)
         self._build_counts()
         self._build_times()
@@ -157,6 +158,7 @@ class Exporter:
     def render(self) -> str:
         """The exposition in the text format."""
         load = self._load
+        self._count_ended()
         self._running.set(load.running)
         self._waiting.set(load.waiting)
         self._waiting_by_reason.set(load.waiting)
@@ -193,22 +195,40 @@ class Exporter:
         self._success.add(1, REASONS.index(finish.reason))
         if finish.reason == FinishReason.ABORT:
             return
-        scheduled_s, first_s, last_s = finish.scheduled_s, finish.first_token_s, finish.last_token_s
-        assert scheduled_s is not None
-        assert first_s is not None
-        assert last_s is not None
-        self._e2e.observe(finish.at_s - finish.arrived_s)
-        self._queue_time.observe(scheduled_s - finish.arrived_s)
-        self._prefill_time.observe(first_s - scheduled_s)
-        self._decode_time.observe(last_s - first_s)
-        self._inference_time.observe(last_s - scheduled_s)
-        if finish.output_tokens > 1:
-            self._tpot.observe((last_s - first_s) / (finish.output_tokens - 1))
-        self._request_prompt.observe(finish.prompt_tokens)
-        self._request_prefill_computed.observe(finish.prompt_tokens - finish.cached_tokens)
-        self._request_generation.observe(finish.output_tokens)
-        self._request_max_generation.observe(finish.output_tokens)
-        self._request_preemptions.observe(finish.preemptions)
+        self._ended.append(finish)
+        if len(self._ended) >= FRESH_VALUES:
+            self._count_ended()
+
+    def _count_ended(self) -> None:
+        """Put requests that ended into the histograms: together, that costs a fraction."""
+        ended, self._ended = self._ended, []
+        times = [
+            (each.arrived_s, each.scheduled_s, each.first_token_s, each.last_token_s)
+            for each in ended
+            if each.scheduled_s is not None
+            and each.first_token_s is not None
+            and each.last_token_s is not None
+        ]
+        self._e2e.observe_all([each.at_s - each.arrived_s for each in ended])
+        self._queue_time.observe_all([scheduled - arrived for arrived, scheduled, _, _ in times])
+        self._prefill_time.observe_all([first - scheduled for _, scheduled, first, _ in times])
+        self._decode_time.observe_all([last - first for _, _, first, last in times])
+        self._inference_time.observe_all([last - scheduled for _, scheduled, _, last in times])
+        gaps = zip(ended, times, strict=True)
+        self._tpot.observe_all(
+            [
+                (last - first) / (each.output_tokens - 1)
+                for each, (_, _, first, last) in gaps
+                if each.output_tokens > 1
+            ]
+        )
+        computed = [each.prompt_tokens - each.cached_tokens for each in ended]
+        made = [each.output_tokens for each in ended]
+        self._request_prompt.observe_all([each.prompt_tokens for each in ended])
+        self._request_prefill_computed.observe_all(computed)
+        self._request_generation.observe_all(made)
+        self._request_max_generation.observe_all(made)
+        self._request_preemptions.observe_all([each.preemptions for each in ended])
 
     def _family(
         self, kind: str, name: str, text: str, label: str = "", values: Sequence[str] = ("",)
