@@ -65,6 +65,11 @@ class EngineCommand(click.Command):
     SERVER = ("host", "port", "drain_seconds", "admin_listen", "admin_token_file")
     ENGINE = ("config", "file")
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """-h alone asks for help; as an option it would be taken out of -dph too."""
+        own = args[: args.index("--")] if "--" in args else args
+        return super().parse_args(ctx, ["--help"] if "-h" in own else args)
+
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Sections of the engine's flags, then the options of ours."""
         for title, flags in SECTIONS.items():

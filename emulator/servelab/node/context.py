@@ -94,9 +94,26 @@ class Context:
         record = self.engine_record()
         return record is not None and record.running
 
+    @property
+    def engine_pulls(self) -> bool:
+        """The engine's image is on its way, or waits its turn."""
+        record = self.engine_record()
+        return record is not None and bool(record.pull_key)
+
     def healthy(self, record: records.Record) -> bool:
         """What a probe would find: the engine's answer; other containers always pass."""
         return self.state.serving if self.is_engine(record) else True
+
+    def expected_end_real_s(self) -> float:
+        """When the engine's pull or step ends as things stand; NEVER where none has a known end."""
+        cold, record = self.state.cold, self.engine_record()
+        if cold is None or record is None or self.state.serve_asked:
+            return NEVER
+        if record.pull_key:
+            return self.host.images.state(record.pull_key).ends_s / self.host.scale
+        if cold.step is None or not record.running:
+            return NEVER
+        return self.host.transfers.ends_at_s(self.load_key) / self.host.scale
 
     def progress(self, now_real_s: float) -> transfers.Progress | None:
         """How far the running phase is; None if it waits its turn or has no known length."""

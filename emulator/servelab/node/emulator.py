@@ -15,6 +15,7 @@ from servelab.node import (
     admission,
     figures,
     heartbeat,
+    links,
     machine,
     podspec,
     pools,
@@ -22,6 +23,7 @@ from servelab.node import (
     resume,
     runner,
 )
+from servelab.timing import routes
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +61,7 @@ class Emulator:
         self._services = runner.Services(
             cluster, engines, addresses.PodAddresses(), self.unix_s, numbers.phase_late
         )
+        self._links = links.Links(self._end_moved)
         self._machines: dict[str, machine.Machine] = {}
         self._runners: dict[str, runner.PodRunner] = {}
         self._loops: list[asyncio.Task[None]] = []
@@ -159,12 +162,13 @@ class Emulator:
             log.error("node %s cannot be emulated: %s", name, error)
             return
         serialize = spec is None or spec.kubelet.serialize_image_pulls
-        host = machine.make_host(node, self._kubelet.host, self._clock.scale, serialize=serialize)
+        moves, scale = self._links.of(name), self._clock.scale
+        host = machine.make_host(node, self._kubelet.host, scale, moves, serialize=serialize)
         sink = events.EventSink(
             self._cluster, "kubelet", self._clock, host=name, per_minute=UNLIMITED
         )
         self._machines[name] = machine.Machine(
-            node, facts, host, sink, lambda: self._images_changed(name)
+            node, facts, host, moves, sink, lambda: self._images_changed(name)
         )
         beat = heartbeat.Heartbeat(self._cluster, node, self._clock, self._figures.lease_late)
         self._beats[name] = [self._task(beat.run()), self._task(sink.run())]
@@ -177,9 +181,17 @@ class Emulator:
         self._machines.pop(known.name, None)
         for task in self._beats.pop(known.name, ()):
             task.cancel()
-        for uid, found in list(self._runners.items()):
-            if found.node is known:
-                self._end(uid)
+        on_it = [uid for uid, found in self._runners.items() if found.node is known]
+        self._spawn(self._close(known, [self._end(uid) for uid in on_it]))
+
+    async def _close(self, known: machine.Machine, ends: list[asyncio.Task[None] | None]) -> None:
+        """Once nothing of it lives, its links go; the pool's with its last node."""
+        await asyncio.gather(*(end for end in ends if end is not None), return_exceptions=True)
+        known.links.close(self.unix_s() * self._clock.scale)
+        pool = known.facts.pool
+        if all(other.facts.pool != pool for other in self._machines.values()):
+            self._links.drop(routes.backend(pool))
+            self._links.drop(routes.registry(pool))
 
     def _images_changed(self, name: str) -> None:
         self._dirty_images.add(name)
@@ -217,10 +229,15 @@ class Emulator:
         others = [found.pod.raw for found in self._runners.values() if found.node is node]
         return admission.admit(pod, node.object, others)
 
-    def _end(self, uid: str) -> None:
+    def _end(self, uid: str) -> asyncio.Task[None] | None:
         found = self._runners.pop(uid, None)
-        if found is not None:
-            self._spawn(found.gone())
+        return None if found is None else self._spawn(found.gone())
+
+    def _end_moved(self, key: str) -> None:
+        """A transfer of that key ends at another time than its pod was told."""
+        uid = key.split("/")[2]
+        if uid in self._runners:
+            self._runners[uid].moved()
 
     # Loops.
 
@@ -259,10 +276,11 @@ class Emulator:
         if known is not None:
             await self._keeper.refresh(known.object, known.host.images.listing())
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """One whose failure concerns one pod or node: it is told, and the others go on."""

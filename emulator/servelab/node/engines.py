@@ -8,9 +8,13 @@ from servelab.node.context import NEVER, Context
 def step(ctx: Context, now_real_s: float) -> bool:
     """Do the next thing that is due; False if nothing is."""
     cold = ctx.state.cold
-    if cold is None or not ctx.engine_running or cold.phase in (None, wire.Phase.STARTED):
+    if cold is None or cold.phase in (None, wire.Phase.STARTED):
         return False
-    for at, text in cold.take_lines(now_real_s):
+    if not ctx.engine_running:
+        if ctx.engine_pulls:
+            _tell(ctx, cold, now_real_s)
+        return False
+    for at, text in cold.take_lines(now_real_s, ctx.expected_end_real_s()):
         ctx.out.append(actions.Log(cold.start.container, at, text))
     due = _step_ends_real_s(ctx)
     if now_real_s >= due:
@@ -21,17 +25,20 @@ def step(ctx: Context, now_real_s: float) -> bool:
             ctx.state.serve_asked = True
             ctx.command(actions.Verb.SERVE)
         return True
-    if now_real_s >= cold.progress_at_real_s:
-        cold.progress_at_real_s = now_real_s + cold.progress_every_real_s
-        ctx.write(now_real_s)
+    _tell(ctx, cold, now_real_s)
     return False
 
 
 def next_wake_real_s(ctx: Context) -> float:
     cold = ctx.state.cold
-    if cold is None or not ctx.engine_running or cold.step is None:
+    if cold is None or cold.phase is None:
         return NEVER
-    return min(_step_ends_real_s(ctx), cold.next_line_real_s(), cold.progress_at_real_s)
+    if ctx.engine_pulls:
+        return cold.progress_at_real_s
+    if not ctx.engine_running or cold.step is None:
+        return NEVER
+    next_line = cold.next_line_real_s(ctx.expected_end_real_s())
+    return min(_step_ends_real_s(ctx), next_line, cold.progress_at_real_s)
 
 
 def enter(ctx: Context, phase: wire.Phase, at: float) -> None:
@@ -78,10 +85,16 @@ def forget(ctx: Context) -> None:
     ctx.state.cold = starting.ColdStart(ctx.engine, ctx.host.scale)
 
 
-def lost(ctx: Context) -> None:
+def moved(ctx: Context, now_real_s: float) -> None:
+    """The end of a pull or a load has moved: what is told of it is renewed soon."""
+    if ctx.state.cold is not None:
+        ctx.state.cold.hurry(now_real_s)
+
+
+def lost(ctx: Context, at: float) -> None:
     """The engine's process is gone."""
     ctx.state.serving = ctx.state.reserved = False
-    ctx.host.transfers.stop(ctx.load_key)
+    ctx.host.transfers.stop(ctx.load_key, at * ctx.host.scale)
 
 
 def served(ctx: Context, at: float) -> None:
@@ -89,7 +102,7 @@ def served(ctx: Context, at: float) -> None:
     ctx.state.serving = True
     cold = ctx.state.cold
     if cold is not None and cold.phase in starting.TIMED:
-        ctx.host.transfers.stop(ctx.load_key)
+        ctx.host.transfers.stop(ctx.load_key, at * ctx.host.scale)
         enter(ctx, wire.Phase.PROBE, at)
         settle(ctx, at)
         ctx.write(at)
@@ -111,10 +124,22 @@ def _next_step(ctx: Context, at: float) -> None:
     enter(ctx, following.phase, at)
 
 
+def _tell(ctx: Context, cold: starting.ColdStart, now: float) -> None:
+    """Progress, when it is time; and when the phase should end, if that is not what was told."""
+    if now < cold.progress_at_real_s:
+        return
+    cold.progress_at_real_s = now + cold.progress_every_real_s
+    news = cold.expect(ctx.expected_end_real_s())
+    if news:
+        ctx.out.append(actions.Annotate(cold.annotation()))
+    if news or not ctx.engine_pulls or ctx.progress(now) is not None:
+        ctx.write(now)
+
+
 def _step_ends_real_s(ctx: Context) -> float:
     cold = ctx.state.cold
     if cold is None or cold.step is None or ctx.state.serve_asked:
         return NEVER
     if cold.next_step is None and not ctx.state.reserved:
         return NEVER
-    return ctx.host.transfers.ends_at_s(ctx.load_key) / ctx.host.scale
+    return ctx.expected_end_real_s()

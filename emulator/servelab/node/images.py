@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from modelserve.catalog import images as catalogue
@@ -14,12 +14,23 @@ MAX_LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class PullState:
-    """One pull. Emulated seconds: asked for, begun, and end (None while it waits its turn)."""
+    """One pull as it stands. Emulated seconds: asked for, begun, and end; the last two move."""
 
     asked_s: float
     begun_s: float
     ends_s: float
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Pull:
+    """What was asked for; ``behind`` is the pull before it in the queue, ``free_s`` its end."""
+
+    image: str
+    asked_s: float
+    size_bytes: int
+    free_s: float
+    behind: str | None
 
 
 def digest(image: str) -> str:
@@ -48,8 +59,9 @@ class NodeImages:
         self._serialize = serialize
         self._cached_s = cached_s
         self._sizes: dict[str, int] = {}
-        self._pulls: dict[str, tuple[str, PullState]] = {}
+        self._pulls: dict[str, _Pull] = {}
         self._orphans: set[str] = set()
+        self._last: str | None = None
         self._queue_free_s = 0.0
 
     def present(self, image: str) -> bool:
@@ -65,31 +77,42 @@ class NodeImages:
     def pull(self, key: str, image: str, work: transfers.Work, now_s: float) -> None:
         """Ask for an image; ``key`` names the asking container. ``now_s`` may lie in the past."""
         name = catalogue.canonical(image)
-        begun_s = max(now_s, self._queue_free_s) if self._serialize else now_s
-        under_way = [state for known, state in self._pulls.values() if known == name]
-        if self.present(image) or under_way:
+        behind = self._last if self._serialize and self._last != key else None
+        behind = behind if behind in self._pulls else None
+        free_s = self._queue_free_s if self._serialize else 0.0
+        coming = [k for k, pull in self._pulls.items() if pull.image == name and k != key]
+        after = behind
+        if self.present(image) or coming:
             # The bytes are there or on their way: all that is left is to wait and to look.
-            wait_s = max([0.0, *(s.ends_s - begun_s for s in under_way)])
-            work = transfers.Work(wait_s + self._cached_s, work.size_bytes)
-        self._transfers.start(f"{self._node}/pull/{key}", work, begun_s)
-        ends_s = self._transfers.ends_at_s(f"{self._node}/pull/{key}")
-        self._queue_free_s = ends_s if self._serialize else 0.0
-        state = PullState(now_s, begun_s, ends_s, round(work.size_bytes))
-        self._pulls[key] = (name, state)
+            work = transfers.Work(self._cached_s, work.size_bytes)
+            if coming and not self._serialize:
+                after = max(coming, key=self._ends_s)
+        self._pulls[key] = _Pull(name, now_s, round(work.size_bytes), free_s, behind)
+        self._last = key
+        before = None if after is None else self._transfer(after)
+        self._transfers.start(self._transfer(key), work, max(now_s, free_s), before)
 
     def state(self, key: str) -> PullState:
-        """The pull asked for under ``key``. Raises KeyError if there is none."""
-        return self._pulls[key][1]
+        """The pull asked for under ``key``, as it stands. Raises KeyError if there is none."""
+        pull = self._pulls[key]
+        begun_s = max(pull.asked_s, pull.free_s)
+        if pull.behind is not None:
+            begun_s = max(begun_s, self._ends_s(pull.behind))
+        return PullState(pull.asked_s, begun_s, self._ends_s(key), pull.size_bytes)
 
     def progress(self, key: str, now_s: float) -> transfers.Progress:
         """How far the pull is. Raises KeyError if there is none."""
-        return self._transfers.progress(f"{self._node}/pull/{key}", now_s)
+        return self._transfers.progress(self._transfer(key), now_s)
 
     def finish(self, key: str) -> PullState:
         """Take the image in and forget the pull."""
-        name, state = self._pulls.pop(key)
-        self._transfers.stop(f"{self._node}/pull/{key}")
-        self.add(name, state.size_bytes)
+        state, pull = self.state(key), self._pulls.pop(key)
+        self._queue_free_s = max(self._queue_free_s, state.ends_s) if self._serialize else 0.0
+        for other, waiting in self._pulls.items():
+            if waiting.behind == key:
+                self._pulls[other] = replace(waiting, free_s=state.ends_s, behind=None)
+        self._transfers.stop(self._transfer(key), state.ends_s)
+        self.add(pull.image, state.size_bytes)
         return state
 
     def abandon(self, key: str) -> None:
@@ -99,12 +122,18 @@ class NodeImages:
 
     def settle(self, now_s: float) -> bool:
         """Take in what arrived for pods that are gone; returns whether an image is new."""
-        over = [key for key in self._orphans if self._pulls[key][1].ends_s <= now_s]
-        news = any(not self.present(self._pulls[key][0]) for key in over)
+        over = [key for key in self._orphans if self._ends_s(key) <= now_s]
+        news = any(not self.present(self._pulls[key].image) for key in over)
         for key in over:
             self._orphans.discard(key)
             self.finish(key)
         return news
+
+    def _transfer(self, key: str) -> str:
+        return f"{self._node}/pull/{key}"
+
+    def _ends_s(self, key: str) -> float:
+        return self._transfers.ends_at_s(self._transfer(key))
 
     def restore(self, listed: Iterable[Mapping[str, Any]]) -> None:
         """Take over what ``node.status.images`` lists."""

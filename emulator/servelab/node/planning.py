@@ -18,7 +18,7 @@ from servelab.engine import assembly
 from servelab.engine.surfaces import registry
 from servelab.node import images, podspec, starting
 from servelab.node.kubelet import behavior
-from servelab.timing import jitter, transfers
+from servelab.timing import jitter, routes, transfers
 
 # Compressed bytes of an image that neither the pod nor the catalogue knows; our choice, about what
 # a small service with its runtime weighs.
@@ -35,12 +35,15 @@ class NodeFacts:
 
     gpu: gpus.Gpu
     rates: coldstart.NodeRates
+    pool: str = ""
+    registry_bytes_per_s: float | None = None  # what the registry gives the whole pool
 
 
 @dataclass(frozen=True, slots=True)
 class PodPlan:
     """Pulls by container, and the start of the engine, if the pod has one.
 
+    ``links`` are bytes per second of the links that its transfers pass.
     ``refusal`` is what the engine's log says if it cannot start as written; it then ends with
     ``exit_code``.
     """
@@ -53,28 +56,34 @@ class PodPlan:
     container: podspec.Container | None = None
     refusal: str = ""
     exit_code: int = 1
+    links: Mapping[str, float] = field(default_factory=dict)
 
 
 def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPlan:
     """Plan the pod's start on that node."""
     found, behaviors, fault = _annotated(pod)
-    works = {spec.name: _pull(pod, spec, facts, found) for spec in pod.containers}
+    pulls = {spec.name: _pull(pod, spec, facts, found) for spec in pod.containers}
+    works = {name: route.work for name, route in pulls.items()}
+    links = {link: rate for route in pulls.values() for link, rate in route.links.items()}
     for spec in pod.containers:
         if spec.init:
             continue
         try:
             launch = launches.parse(spec.raw, pod.annotations, facts.gpu)
         except errors.UsageError as error:
-            return _engine_plan(works, _refused(spec), spec, error.told(), USAGE_EXIT_CODE)
+            told = _engine_plan(works, _refused(spec), spec, error.told(), USAGE_EXIT_CODE)
+            return replace(told, links=links)
         except errors.InputError as error:
-            return _engine_plan(works, _refused(spec), spec, f"ERROR {error}")
+            return replace(_engine_plan(works, _refused(spec), spec, f"ERROR {error}"), links=links)
         if launch is not None:
             refusal = _misfit(launch, facts.gpu)
             cache = coldstart.CacheState(image_present=store.present(spec.image))
             planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
-            engine = _engine(pod, spec, launch, planned, facts.gpu)
-            return _engine_plan(works, _silent(engine) if refusal else engine, spec, refusal)
-    return PodPlan(works, behaviors, found, fault)
+            load = _load(pod, launch, planned, facts)
+            engine = _engine(pod, spec, launch, planned, facts.gpu, load.work)
+            started = _engine_plan(works, _silent(engine) if refusal else engine, spec, refusal)
+            return replace(started, links={**links, **load.links})
+    return PodPlan(works, behaviors, found, fault, links=links)
 
 
 def _engine_plan(
@@ -114,24 +123,43 @@ def _silent(engine: starting.EngineStart) -> starting.EngineStart:
     return replace(engine, steps=(*before, replace(last, lines=())))
 
 
+def _load(
+    pod: podspec.Pod, launch: launches.Launch, planned: coldstart.Plan, facts: NodeFacts
+) -> routes.Route:
+    """The read of the weights. A pool has one backend of each storage class."""
+    known = launch.storage_class
+    return routes.weights(
+        planned.weights,
+        pod.node,
+        f"{facts.pool}/{known.name if known is not None else ''}",
+        connections=launch.tensor_parallel,
+        factor=jitter.factor(pod.uid, wire.Phase.WEIGHT_LOAD),
+    )
+
+
 def _engine(
     pod: podspec.Pod,
     spec: podspec.Container,
     launch: launches.Launch,
     planned: coldstart.Plan,
     gpu: gpus.Gpu,
+    load: transfers.Work,
 ) -> starting.EngineStart:
     said = registry.of(launch.engine, launch.options).log.start_lines(launch, planned, gpu)
-    load_s, size = planned.weights.duration_s, planned.weights.n_bytes
-    parts = ((wire.Phase.WEIGHT_LOAD, load_s, size), (wire.Phase.WARM_UP, planned.warm_up_s, 0))
+    warm_up_s = planned.warm_up_s
+    warm_up = transfers.Work(warm_up_s * jitter.factor(pod.uid, wire.Phase.WARM_UP))
+    parts = (
+        (wire.Phase.WEIGHT_LOAD, load, planned.weights.duration_s),
+        (wire.Phase.WARM_UP, warm_up, warm_up_s),
+    )
     steps = (
         starting.Step(
             phase,
-            transfers.Work(planned_s * jitter.factor(pod.uid, phase), n_bytes),
+            work,
             planned_s,
             tuple(starting.Line(line.share, line.text) for line in said if line.phase is phase),
         )
-        for phase, planned_s, n_bytes in parts
+        for phase, work, planned_s in parts
     )
     return starting.EngineStart(spec.name, tuple(steps), planned.pull.duration_s)
 
@@ -146,7 +174,7 @@ def _pull(
     spec: podspec.Container,
     facts: NodeFacts,
     told: Mapping[str, behavior.ImageFact],
-) -> transfers.Work:
+) -> routes.Route:
     """The pull of one image, as if it were not there."""
     said = told.get(spec.image, behavior.ImageFact())
     known = catalogue.find(spec.image)
@@ -159,7 +187,7 @@ def _pull(
             size = quantities.parse_bytes(wanted)
     size = size if said.size_bytes is None else said.size_bytes
     if said.pull_s is not None:
-        return transfers.Work(said.pull_s, size)
+        return routes.Route(transfers.Work(said.pull_s, size), {})
     registry = coldstart.Limit(
         coldstart.Binds.REGISTRY, facts.rates.registry_bytes_per_s, shared=True
     )
@@ -171,5 +199,10 @@ def _pull(
         largest_layer_share=share,
         cached_s=catalogue.pull_defaults().cached_s,
     )
-    factor = jitter.factor(pod.uid, f"pull/{spec.name}")
-    return transfers.Work(pull.duration_s * factor, size)
+    return routes.pull(
+        pull,
+        pod.node,
+        registry_bytes_per_s=facts.registry_bytes_per_s,
+        pool=facts.pool,
+        factor=jitter.factor(pod.uid, f"pull/{spec.name}"),
+    )

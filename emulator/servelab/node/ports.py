@@ -52,6 +52,10 @@ class Life(Protocol):
         """Its deletion was asked for."""
         ...
 
+    def moved(self, now_real_s: float) -> None:
+        """A pull or a load of its ends at another time than was told."""
+        ...
+
     def removed(self, now_real_s: float) -> list[actions.Action]:
         """Its object is gone: what is still to be told."""
         ...

@@ -57,7 +57,7 @@ def _give_up(ctx: Context, record: records.Record, kind: podspec.ProbeKind, now:
     ctx.emit(record, "Killing", text)
     if ctx.is_engine(record):
         ctx.command(actions.Verb.KILL)
-        engines.lost(ctx)
+        engines.lost(ctx, now)
     containers.crash(ctx, record, TERMINATED_BY_SIGNAL, now)
 
 

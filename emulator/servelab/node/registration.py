@@ -91,8 +91,11 @@ def render_annotations(spec: pool.GPUPoolSpec) -> dict[str, str | None]:
         read = read or quantities.format_rate(kind.read_bytes_per_s)
         if shared is None and kind.shared_bytes_per_s is not None:
             shared = quantities.format_rate(kind.shared_bytes_per_s)
+    pulls = spec.registry
+    down = [rate for rate in (pulls.bandwidth, pulls.shared_bandwidth) if rate is not None]
     return {
-        names.REGISTRY_BANDWIDTH: spec.registry.bandwidth,
+        names.REGISTRY_BANDWIDTH: min(down, key=quantities.parse_rate),
+        names.REGISTRY_SHARED_BANDWIDTH: pulls.shared_bandwidth,
         names.UNPACK_BANDWIDTH: spec.registry.unpack_bandwidth,
         names.NETWORK_BANDWIDTH: spec.network.bandwidth,
         names.STORAGE_READ_BANDWIDTH: read,

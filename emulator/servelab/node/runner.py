@@ -64,6 +64,7 @@ class PodRunner:
         self._services = services
         self._plan = planning.plan(pod, node.facts, node.host.images)
         self._refusal = self._plan.refusal
+        node.links.learn(self._plan.links)
         self.life = self._begin(pod, rejection)
         self._writer = writer.PodWriter(services.cluster, pod.raw, services.writes)
         self._wake = asyncio.Event()
@@ -115,6 +116,11 @@ class PodRunner:
             grace = float(meta.get("deletionGracePeriodSeconds") or 0)
             self.life.delete(min(now + grace, timestamps.parse_time(meta["deletionTimestamp"]) + 1))
         self._reassert(pod)
+        self._wake.set()
+
+    def moved(self) -> None:
+        """A pull or a load of its ends at another time than was told."""
+        self.life.moved(self._services.unix_s())
         self._wake.set()
 
     def exited(self, code: int) -> None:

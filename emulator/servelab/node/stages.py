@@ -103,8 +103,14 @@ class PodLife:
         """The engine ended by itself, or with its worker process."""
         self._engine_ended(exit_code, now_real_s)
 
+    def moved(self, now_real_s: float) -> None:
+        """The end of a pull or of the load has moved."""
+        engines.moved(self.context, now_real_s)
+
     def removed(self, now_real_s: float) -> list[actions.Action]:
         """The object is gone, by force: nothing is left to be told."""
+        ctx = self.context
+        ctx.host.transfers.stop(ctx.load_key, now_real_s * ctx.host.scale)
         return []
 
     def entry(self, container: str) -> Mapping[str, Any] | None:
@@ -124,7 +130,7 @@ class PodLife:
             record.end(exit_code, now_real_s)
         else:
             containers.crash(self.context, record, exit_code, now_real_s)
-        engines.lost(self.context)
+        engines.lost(self.context, now_real_s)
 
     def _step(self, now: float) -> bool:
         state = self.state
@@ -181,7 +187,7 @@ class PodLife:
     def _stop(self, now: float, deadline: float) -> None:
         ctx = self.context
         ctx.state.stage = Stage.STOPPING
-        ctx.host.transfers.stop(ctx.load_key)
+        ctx.host.transfers.stop(ctx.load_key, now * ctx.host.scale)
         for record in ctx.state.records:
             record.probers = []
             record.restart_at_s = record.create_at_s = record.tell_at_s = None

@@ -1,6 +1,7 @@
 """The cold start of an engine container: phases with their stamps, log lines, progress in words."""
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,9 @@ from servelab.timing import transfers
 # Progress is written after so many emulated seconds, but no more often than the API can bear.
 PROGRESS_S = 5.0
 PROGRESS_LEAST_REAL_S = 1.0
+# An expected end is told again when it moved by more than this share of what was told, and seconds.
+NEWS_SHARE = 0.05
+NEWS_S = 1.0
 TIMED = (wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP)
 
 
@@ -19,6 +23,10 @@ class Line:
 
     share: float
     text: str
+
+    def due_s(self, since_s: float, ends_s: float) -> float:
+        """When it is due in a step that lasts from then until then."""
+        return since_s + self.share * (ends_s - since_s) if self.share else since_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +61,7 @@ class ColdStart:
         self.progress_at_real_s = 0.0
         self._scale = scale
         self._stamps = list(stamps)
-        self._due: list[tuple[float, str]] = []
+        self._due: list[Line] = []
 
     @property
     def progress_every_real_s(self) -> float:
@@ -89,7 +97,7 @@ class ColdStart:
         if phase in TIMED and (step := self.next_step) is not None:
             planned_s = step.planned_s
         if self._stamps:
-            self._stamps[-1] = replace(self._stamps[-1], end_ms=at_ms)
+            self._stamps[-1] = replace(self._stamps[-1], end_ms=at_ms, expected_ms=0)
         ended_ms = at_ms if phase is wire.Phase.STARTED else 0
         self._stamps.append(wire.PhaseStamp(phase, at_ms, ended_ms, round(planned_s * 1000)))
         self.progress_at_real_s = at_real_s + self.progress_every_real_s
@@ -98,27 +106,41 @@ class ColdStart:
     def schedule_lines(self) -> None:
         """Lay out the log lines of the running step."""
         step = self.step
-        self._due = [] if step is None else self._lay_out(step, self.since_real_s)
+        self._due = [] if step is None else list(step.lines)
 
     def past_lines(self) -> list[tuple[float, str]]:
         """The lines of the steps that are over, with their time."""
         begun = [stamp for stamp in self._stamps if stamp.phase in TIMED]
-        over = [stamp.start_ms / 1000 for stamp in begun if stamp.end_ms]
+        over = [(stamp.start_ms / 1000, stamp.end_ms / 1000) for stamp in begun if stamp.end_ms]
         steps = zip(self.start.steps, over, strict=False)
-        return [line for step, since in steps for line in self._lay_out(step, since)]
+        return [(line.due_s(*when), line.text) for step, when in steps for line in step.lines]
 
-    def _lay_out(self, step: Step, since_real_s: float) -> list[tuple[float, str]]:
-        length_real_s = step.work.duration_s / self._scale
-        return [(since_real_s + line.share * length_real_s, line.text) for line in step.lines]
+    def next_line_real_s(self, ends_real_s: float) -> float:
+        """When the next log line is due, if the step ends then; infinite if none is."""
+        return self._due[0].due_s(self.since_real_s, ends_real_s) if self._due else float("inf")
 
-    def next_line_real_s(self) -> float:
-        """When the next log line is due; infinite if none is."""
-        return self._due[0][0] if self._due else float("inf")
+    def take_lines(self, now_real_s: float, ends_real_s: float) -> Iterator[tuple[float, str]]:
+        """The lines due by now, each once, with their time, if the step ends then."""
+        while (due := self.next_line_real_s(ends_real_s)) <= now_real_s:
+            yield due, self._due.pop(0).text
 
-    def take_lines(self, now_real_s: float) -> Iterator[tuple[float, str]]:
-        """The lines due by now, each once, with their time."""
-        while self._due and self._due[0][0] <= now_real_s:
-            yield self._due.pop(0)
+    def expect(self, ends_real_s: float) -> bool:
+        """The running phase should end then; returns whether that is worth telling."""
+        length_s = (ends_real_s - self.since_real_s) * self._scale
+        last = self._stamps[-1]
+        told_s = (last.expected_ms or last.planned_ms) / 1000
+        if not told_s or math.isinf(length_s):
+            return False
+        if abs(length_s - told_s) <= max(NEWS_S, NEWS_SHARE * told_s):
+            return False
+        self._stamps[-1] = replace(last, expected_ms=round(length_s * 1000))
+        return True
+
+    def hurry(self, now_real_s: float) -> None:
+        """What is told of the running phase is out of date."""
+        told_at = self.progress_at_real_s - self.progress_every_real_s
+        soon = max(now_real_s, told_at + PROGRESS_LEAST_REAL_S)
+        self.progress_at_real_s = min(self.progress_at_real_s, soon)
 
     def annotation(self) -> dict[str, str]:
         """``modelserve.dev/phases``."""
@@ -150,13 +172,14 @@ def _message(phase: wire.Phase, progress: transfers.Progress | None) -> str:
         return "the engine serves; waiting for the next probe"
     if progress is None:
         return "waiting for the image" if phase is wire.Phase.IMAGE_PULL else "starting"
-    left = f"{progress.left_s:.0f} s left"
+    left = "held up" if math.isinf(progress.left_s) else f"{progress.left_s:.0f} s left"
     if phase is wire.Phase.WARM_UP:
         return f"engine warm-up, {left}"
     size, rate = progress.size_bytes, progress.bytes_per_s
-    if not size or not rate:
+    if not size:
         return left
     whole, unit = quantities.format_bytes(size).split(" ")
     done = f"{progress.done_bytes / size * float(whole):.1f}"
     verb = "pulled" if phase is wire.Phase.IMAGE_PULL else "read"
-    return f"{done} of {whole} {unit} {verb} at {quantities.format_bytes(rate)}/s, {left}"
+    pace = f" at {quantities.format_bytes(rate)}/s" if rate else ""
+    return f"{done} of {whole} {unit} {verb}{pace}, {left}"

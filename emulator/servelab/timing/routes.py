@@ -2,7 +2,7 @@
 
 | link | who shares it |
 |---|---|
-| ``registry`` | all pulls, if the registry's own rate is known |
+| ``registry/<pool>`` | all pulls of a pool, if the registry's own rate is known |
 | ``node/<node>/registry`` | pulls of one node: what it downloads at most |
 | ``node/<node>/net`` | everything that comes over the node's network card |
 | ``node/<node>/unpack`` | unpacking on one node |
@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from modelserve.decide import coldstart
 from servelab.timing import caches, transfers
 
-REGISTRY = "registry"
-
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -29,9 +27,19 @@ class Route:
     links: Mapping[str, float]
 
 
+def node(name: str) -> str:
+    """What the names of a node's own links begin with."""
+    return f"node/{name}"
+
+
 def on_node(node: str, part: str) -> str:
     """A link of one node."""
     return f"node/{node}/{part}"
+
+
+def registry(pool: str) -> str:
+    """The link of the registry that all nodes of a pool pull from."""
+    return f"registry/{pool}"
 
 
 def backend(storage_class: str) -> str:
@@ -58,19 +66,22 @@ def pull(
     node: str,
     *,
     registry_bytes_per_s: float | None = None,
+    pool: str = "",
     factor: float = 1.0,
 ) -> Route:
     """An image pull, in three stages that alone take what ``coldstart.Pull`` says.
 
     The largest layer arrives while nothing unpacks, then download and unpacking go on at the pace
-    of the slower, then the last layer unpacks. ``registry_bytes_per_s`` is the registry's own.
+    of the slower, then the last layer unpacks. ``registry_bytes_per_s`` is what the registry gives
+    all nodes of ``pool`` together.
     """
     size, down = planned.download.n_bytes, planned.download
     if planned.present:
         return Route(transfers.Work(planned.cached_s * factor, size), {})
     path, cap, links = _links(down.limits, node, "")
     if registry_bytes_per_s is not None:
-        path, links = (REGISTRY, *path), {REGISTRY: registry_bytes_per_s, **links}
+        name = registry(pool)
+        path, links = (name, *path), {name: registry_bytes_per_s, **links}
     unpack = on_node(node, "unpack")
     links[unpack] = planned.unpack_bytes_per_s
     last = planned.largest_layer_share * size

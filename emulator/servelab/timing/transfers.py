@@ -60,8 +60,11 @@ class Transfers(Protocol):
         """Counts the changes of ends that were already given out."""
         ...
 
-    def start(self, key: str, work: Work, now_s: float) -> None:
-        """Begin; a key that already runs begins anew. ``now_s`` may lie in the past."""
+    def start(self, key: str, work: Work, now_s: float, after: str | None = None) -> None:
+        """Begin at ``now_s``, or when the transfer ``after`` has ended, if that is later.
+
+        A key that already runs begins anew. ``now_s`` may lie in the past.
+        """
         ...
 
     def ends_at_s(self, key: str) -> float:
@@ -72,8 +75,8 @@ class Transfers(Protocol):
         """How far it is. Raises KeyError for an unknown key."""
         ...
 
-    def stop(self, key: str) -> None:
-        """Forget it, finished or not; an unknown key is fine."""
+    def stop(self, key: str, now_s: float | None = None) -> None:
+        """Forget it, finished or not, from ``now_s`` on; an unknown key is fine."""
         ...
 
 
@@ -87,8 +90,10 @@ class Alone:
     def changes(self) -> int:
         return 0
 
-    def start(self, key: str, work: Work, now_s: float) -> None:
-        self._running[key] = (work, now_s)
+    def start(self, key: str, work: Work, now_s: float, after: str | None = None) -> None:
+        known = after is not None and after in self._running
+        before_s = self.ends_at_s(after) if known and after is not None else now_s
+        self._running[key] = (work, max(now_s, before_s))
 
     def ends_at_s(self, key: str) -> float:
         work, started_s = self._running[key]
@@ -100,5 +105,5 @@ class Alone:
         rate = work.size_bytes / work.duration_s if work.duration_s else 0.0
         return Progress(work.size_bytes - rate * left_s, work.size_bytes, rate, left_s)
 
-    def stop(self, key: str) -> None:
+    def stop(self, key: str, now_s: float | None = None) -> None:
         self._running.pop(key, None)

@@ -3,14 +3,10 @@
 import json
 from dataclasses import dataclass
 
-from servelab.engine.text import answers, vocabulary
+from servelab.engine.text import answers, template
 from servelab.workload import arrivals
 
-TEMPLATE_TOKENS = (
-    vocabulary.TEMPLATE_START_TOKENS
-    + vocabulary.TEMPLATE_MESSAGE_TOKENS
-    + vocabulary.TEMPLATE_ANSWER_TOKENS
-)
+TEMPLATE_TOKENS = template.MESSAGE_TOKENS + template.ANSWER_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +21,7 @@ class Request:
 def streamed_chat(model: str, host: str, arrival: arrivals.Arrival, seed: int) -> Request:
     """A streamed chat of exactly the arrival's lengths; ``seed`` draws the words.
 
-    A prompt shorter than the chat template itself (ten tokens) becomes one word.
+    A prompt shorter than the chat template itself (eight tokens) becomes one word.
     """
     words = max(1, arrival.input_tokens - TEMPLATE_TOKENS)
     body = {

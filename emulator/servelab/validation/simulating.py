@@ -153,7 +153,7 @@ def _config(
     """The limits that the source set, or else the engine's own of that generation."""
     defaults, rules = profiles.module(engine).defaults(gpus.find(point.gpu)), assembly.RULES[engine]
     sequences, batched = defaults.max_sequences, defaults.max_batched_tokens
-    divides = rules.divides_prompts is None or source.divides_prompts
+    divides = rules.divides_prompts or source.divides_prompts
     if generation is Generation.VLLM_V0:
         chat = source.chat(point.input_tokens or 0)
         longest = chat.max_model_tokens if chat is not None else source.max_model_tokens

@@ -9,7 +9,7 @@ from modelserve import errors
 from modelserve.api import names, wire
 from modelserve.catalog import gpus, models
 from modelserve.decide import coldstart
-from modelserve.engines import arguments, vllm
+from modelserve.engines import arguments, triton, vllm
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.alone.settings import Settings
@@ -86,6 +86,11 @@ def _launch(
     container: dict[str, Any] = {"name": "engine", "image": settings.image, "env": env}
     if words and is_command(words, settings.image):
         container["command"] = list(words)
+    elif words and words[0].rpartition("/")[2] == triton.TRITONSERVER:
+        raise errors.InputError(
+            "tritonserver serves no model that is known: name the folder of its repository after "
+            "one, such as --model-repository=/models/llama-3.1-8b, or set MODEL_ID"
+        )
     elif words or not settings.image:
         if not names_model(words):
             # vLLM would serve a model of its own choice, which nobody means.

@@ -105,7 +105,7 @@ class Process:
             starts = [signals.unless_stopped(self._start(e), self._stop) for e in self._engines]
             await asyncio.gather(*starts)
             await self._stop.wait()
-            await asyncio.gather(*(self._end(engine) for engine in self._engines))
+            await self._end_all()
         finally:
             if self._endpoint is not None:
                 await self._endpoint.stop()
@@ -206,6 +206,14 @@ class Process:
         task.add_done_callback(self._ends.discard)
         if all(each.gone for each in self._engines):
             task.add_done_callback(lambda _: self._stop.set())
+
+    async def _end_all(self) -> None:
+        """Drain; at a second signal stop at once, as uvicorn does."""
+        again = asyncio.Event()
+        signals.listen(again)
+        ends = [signals.unless_stopped(self._end(engine), again) for engine in self._engines]
+        if not all(await asyncio.gather(*ends)):
+            await asyncio.gather(*(engine.server.kill() for engine in self._engines))
 
     async def _end(self, engine: _Engine) -> None:
         if engine.gone:

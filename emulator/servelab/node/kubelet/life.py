@@ -84,6 +84,11 @@ class PlainLife:
         if shorter:
             self.worker.end()
 
+    def moved(self, now_real_s: float) -> None:
+        """The end of a pull has moved: the worker, which waits for it, looks again."""
+        if self.state.accepted_s and not self.finished:
+            self.worker.resume_s = min(self.worker.resume_s, now_real_s)
+
     def removed(self, now_real_s: float) -> list[actions.Action]:
         """The object is gone, by force: what runs is killed, and that is told."""
         self.state.out = []

@@ -137,8 +137,10 @@ def _pull(
     key = pull_key(pod.pod, spec)
     news = not store.present(spec.image)
     store.pull(key, spec.image, pod.around.works[spec.name], now_s * scale)
-    now_s = yield from wait(now_s, store.state(key).ends_s / scale)
-    done = store.finish(key)
+    # Its end moves while others compete for the links.
+    while now_s < (ends_s := store.state(key).ends_s / scale):
+        now_s = yield ends_s
+    now_s, done = ends_s, store.finish(key)
     took, waited = done.ends_s - done.begun_s, done.ends_s - done.asked_s
     pod.emit(spec, "Pulled", wording.pulled(spec.image, took, waited, done.size_bytes))
     if news:

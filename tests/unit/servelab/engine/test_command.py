@@ -47,6 +47,7 @@ def invoke(*arguments: str) -> testing.Result:
         (("--file", __file__, LLAMA), "--file tells of all engines"),
         (("--", "vllm", "serve", LLAMA, "--config", "x"), "--config is only read before --"),
         (("--", "trtllm-serve", "no/such-model"), "unknown model 'no/such-model'"),
+        (("--", "tritonserver", "--model-repository=/x"), "tritonserver serves no model that is"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(
@@ -54,6 +55,10 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 ) -> None:
     result = invoke(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
+def test_h_is_help() -> None:
+    assert invoke("-h").output == invoke("--help").output
 
 
 def test_the_help_is_the_golden_one() -> None:

@@ -392,3 +392,11 @@ async def test_sglang_takes_requests_until_none_is_left() -> None:
                 assert (status, health.status) == (200, 503)
             await response.read()
         assert await drained
+
+
+async def test_of_many_written_answers_some_repeat() -> None:
+    wish = {"structured_outputs": {"regex": "[a-z]{30}"}, "n": 40, "max_tokens": 50}
+    async with running(0.0001, slots=40) as engine:
+        _, body = await engine.post("/v1/chat/completions", CHAT | wish)
+    texts = [choice["message"]["content"] for choice in body["choices"]]
+    assert (len(texts), len(set(texts))) == (40, 16)

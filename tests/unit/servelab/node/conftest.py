@@ -71,10 +71,11 @@ class Player:
     def restart(self, forget_images: bool = False) -> None:
         """The emulator's process ends and starts again."""
         self._queue.clear()
-        moves = transfers.Alone()
-        store = images.NodeImages(moves, "n-0", cached_s=0.5)
+        if isinstance(self.moves, transfers.Alone):
+            self.moves = transfers.Alone()
+        store = images.NodeImages(self.moves, self.pod["spec"]["nodeName"], cached_s=0.5)
         store.restore([] if forget_images else self.host.images.listing())
-        self.host = Host("10.0.0.9", store, moves, self.scale)
+        self.host = Host("10.0.0.9", store, self.moves, self.scale)
         self.begin()
         if self.pod["metadata"].get("deletionTimestamp"):
             self.life.delete(self.now)

@@ -40,3 +40,18 @@ async def test_a_pools_nodes_stand_and_beat() -> None:
         await clock.advance(2)
         assert await cluster.get(ports.NODES, None, "dgx-0")
         assert await cluster.get(ports.LEASES, "kube-node-lease", "dgx-0")
+
+
+async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    engines = pool.WorkerPool(1, 1.0)
+    kubelet = registration.Kubelet("127.0.0.1", 1)
+    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()):
+        await clock.advance(2)
+        await cluster.delete(ports.GPUPOOLS, None, "dgx")
+        await clock.advance(2)
+        assert (await cluster.list(ports.NODES))[0] == []
+    assert not caplog.records

@@ -57,6 +57,14 @@ class Fleet:
             for pod in self.pods:
                 pod.run(self.now_s)
 
+    def restart(self) -> None:
+        """The emulator's process ends and starts again."""
+        self.links = links.Links(self._moved)
+        for pod in self.pods:
+            pod.moves = self.links.of(pod.pod["spec"]["nodeName"])
+            pod.moves.learn(pod.plan.links)
+            pod.restart()
+
     def load_ends_s(self) -> list[float]:
         stamps = [pod.stamps().stamps for pod in self.pods]
         ends = [s.end_ms for each in stamps for s in each if s.phase is wire.Phase.WEIGHT_LOAD]
@@ -141,6 +149,33 @@ def test_a_pull_tells_its_progress(fleet: Fleet) -> None:
     message = one.condition("modelserve.dev/Starting")["message"]
     assert " GB pulled at " in message
     assert not message.startswith("0.0 ")
+
+
+def test_shared_loads_end_when_they_would_have_had_we_not_restarted(
+    make_pod: Any, player: Any
+) -> None:
+    whole, broken = Fleet(make_pod, player), Fleet(make_pod, player)
+    for fleet in (whole, broken):
+        for _ in range(4):
+            fleet.add()
+        fleet.run(10)
+    broken.restart()
+    for fleet in (whole, broken):
+        fleet.run(100)
+    assert broken.load_ends_s() == pytest.approx(whole.load_ends_s(), abs=0.01)
+
+
+def test_an_engine_that_crashed_and_pulls_again_waits_for_the_pull_only(
+    make_pod: Any, player: Any
+) -> None:
+    fleet = Fleet(make_pod, player)
+    one = fleet.add()
+    one.pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
+    one.begin()
+    fleet.run(5)
+    one.life.exited(1, one.now)
+    one.life.advance(one.now)
+    assert one.life.next_wake_real_s() > one.now
 
 
 def test_pulls_of_a_pool_share_its_registry(make_pod: Any, player: Any) -> None:
