@@ -1,8 +1,8 @@
 """The process that bench ``engine`` measures: one engine with equal steps, over the real server.
 
 It prints ``{"port", "pid"}``; a line on stdin makes it print how late tokens were since the last
-one; it ends with stdin. Lateness is from the end of a token's step until the bytes of all tokens
-of that step are written.
+one; it ends with stdin. Lateness is from the end of a token's step until the answers' bytes are
+written, one after the other.
 """
 
 import argparse
@@ -37,14 +37,19 @@ class Lateness:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._counts = [0] * BINS
+        self._flushed_s: list[float] = []
+
+    def flushed(self) -> None:
+        """The bytes of one answer are out."""
+        self._flushed_s.append(self._clock.now_s())
 
     def sent(self, outputs: Sequence[Output]) -> None:
-        """The bytes of these outputs are out."""
-        now_s = self._clock.now_s()
+        """The bytes of these outputs are out: those of their tokens in turn."""
+        flushed_s, self._flushed_s = self._flushed_s, []
         for output in outputs:
             for at_s in output.times_s:
-                place = min(BINS - 1, int((now_s - at_s) / BIN_S))
-                self._counts[place] += len(output.ids)
+                for sent_s in flushed_s[: len(output.ids)]:
+                    self._counts[min(BINS - 1, int((sent_s - at_s) / BIN_S))] += 1
 
     def take(self, q: float) -> dict[str, float]:
         """The quantile in seconds and the number of tokens, since the last call."""
@@ -63,7 +68,7 @@ async def serve(step_s: float, slots: int) -> None:
     config = CoreConfig(slots, BATCHED_TOKENS, MAX_MODEL_TOKENS, KV_BLOCKS)
     server = EngineServer(EngineSpec(MODEL, MODEL, config, SteadyLaw(step_s), 0.9, 1), clock)
     late = Lateness(clock)
-    server.driver.on_sent = late.sent
+    server.driver.on_flushed, server.driver.on_sent = late.flushed, late.sent
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await server.start(sock)

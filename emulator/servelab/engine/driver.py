@@ -65,8 +65,8 @@ class Timers(Protocol):
 class Driver:
     """One engine's clockwork, with one timer. Tokens due within ``coalesce_real_s`` go together.
 
-    ``on_sent`` gets outputs once they are handed on: with uvloop the bytes are in the kernel by
-    then.
+    ``on_sent`` gets outputs once they are handed on, ``on_flushed`` is called after each answer that
+    got tokens of them: with uvloop the bytes are in the kernel by then.
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class Driver:
         core: EngineCore,
         clock: Clock,
         observer: Observer,
-        coalesce_real_s: float = 0.002,
+        coalesce_real_s: float = 0.0005,
         timers: Timers | None = None,
     ) -> None:
+        self.on_flushed: Callable[[], None] | None = None
         self.on_sent: Callable[[Sequence[Output]], None] | None = None
         self._core = core
         self._clock = clock
@@ -191,9 +192,12 @@ class Driver:
                 if (sink := sinks.pop(finish.id, None)) is not None:
                     sink.finish(finish)
                     touched[sink.reply] = None
+        on_flushed = self.on_flushed
         for reply in touched:
             try:
                 reply.flush()
+                if on_flushed is not None:
+                    on_flushed()
             except Exception as error:
                 # One answer's fault must not take the others along.
                 LOGGER.exception("an answer could not be sent")
