@@ -65,8 +65,8 @@ class Timers(Protocol):
 class Driver:
     """One engine's clockwork, with one timer. Tokens due within ``coalesce_real_s`` go together.
 
-    ``on_sent`` gets outputs once they are handed on, ``on_flushed`` is called after each answer that
-    got tokens of them: with uvloop the bytes are in the kernel by then.
+    ``on_sent`` gets outputs once they are handed on, and ``on_flushed`` is called after each answer
+    that got tokens of them: with uvloop the bytes are in the kernel by then.
     """
 
     def __init__(
