@@ -10,7 +10,7 @@ import click
 from servelab.bench import figure, registry
 
 
-@click.command()
+@click.command(epilog=f"NAME: {', '.join(registry.BENCHES)}, {registry.ALL}.")
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per bench.")
 @click.option(
