@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -45,7 +46,7 @@ class Scaler(Protocol):
         """The run starts."""
 
 
-class _Waking:
+class _Waking(ABC):
     """Asks for a look at a time; the earliest asked for counts."""
 
     def __init__(self, service: Service) -> None:
@@ -65,8 +66,9 @@ class _Waking:
         self._due_s = math.inf
         self._look(now_s)
 
+    @abstractmethod
     def _look(self, now_s: float) -> None:
-        raise NotImplementedError
+        """Observe, decide, write."""
 
     def _note(self, now_s: float, after: int, reason: str, message: str) -> None:
         if after != self.service.count:

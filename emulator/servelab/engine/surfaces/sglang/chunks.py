@@ -60,16 +60,7 @@ def chat_choice(
 
 def chat_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a chat, if the client asked for usage."""
-    return events.event(
-        {
-            "id": name,
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": model,
-            "choices": [],
-            "usage": counts,
-        }
-    )
+    return _event("chat.completion.chunk", name, created, model, [], counts)
 
 
 def chat_whole(
@@ -91,31 +82,13 @@ def text_event(
     counts: Mapping[str, Any] | None,
 ) -> bytes:
     """An event of a text completion."""
-    return events.event(
-        {
-            "id": name,
-            "object": "text_completion",
-            "created": created,
-            "model": model,
-            "choices": [choice],
-            "usage": counts,
-        }
-    )
+    return _event("text_completion", name, created, model, [choice], counts)
 
 
 def text_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a text completion; here, nothing empty is told."""
     told = {key: value for key, value in counts.items() if value is not None}
-    return events.event(
-        {
-            "id": name,
-            "object": "text_completion",
-            "created": created,
-            "model": model,
-            "choices": [],
-            "usage": told,
-        }
-    )
+    return _event("text_completion", name, created, model, [], told)
 
 
 def text_choice(
@@ -151,6 +124,26 @@ def text_whole(
 ) -> bytes:
     """A complete text completion."""
     return _whole("text_completion", name, created, model, choices, counts)
+
+
+def _event(
+    kind: str,
+    name: str,
+    created: int,
+    model: str,
+    choices: Sequence[Mapping[str, Any]],
+    counts: Mapping[str, Any] | None,
+) -> bytes:
+    return events.event(
+        {
+            "id": name,
+            "object": kind,
+            "created": created,
+            "model": model,
+            "choices": choices,
+            "usage": counts,
+        }
+    )
 
 
 def _whole(
