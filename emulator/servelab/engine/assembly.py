@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from modelserve.api.spec import EngineType
-from modelserve.catalog import gpus
-from modelserve.engines import kv, launch, profiles, steplaw, types, vllm
+from modelserve.api.spec import BatchingMode, EngineType
+from modelserve.catalog import gpus, images
+from modelserve.decide import coldstart, nodefacts
+from modelserve.engines import generations, kv, launch, profiles, steplaw, types, vllm
 from modelserve.errors import InputError
 from servelab.engine.core.config import BLOCK_TOKENS, CoreConfig, Policy
 from servelab.engine.core.laws import StepLaw
@@ -53,6 +54,7 @@ class EngineSpec:
     profile: types.Profile = vllm.PROFILE  # of the engine it stands in for
     options: tuple[tuple[str, str], ...] = ()  # of this engine alone, by its own names
     image: str = ""
+    warm_up: tuple[coldstart.WarmUpPart, ...] = ()  # as it is planned
 
 
 def build(
@@ -87,7 +89,7 @@ def from_launch(
         max_sequences=parsed.max_sequences,
         max_batched_tokens=batched_tokens,
         max_model_tokens=parsed.max_model_tokens,
-        kv_blocks=_kv_tokens(parsed, gpu) // rules.block_tokens,
+        kv_blocks=_kv_blocks(parsed, gpu, rules.block_tokens),
         block_size=rules.block_tokens,
         batching=parsed.batching,
         queue_limit=parsed.queue_limit,
@@ -98,6 +100,11 @@ def from_launch(
         chunked_prefill=divides,
         mixed_chunk=rules.mixes in options,
         long_prefill_tokens=int(options.get("long-prefill-token-threshold", 0)),
+        tables=kv.tables(parsed).windows,
+        lag=generations.lags(parsed.engine, images.split(parsed.image)[1], options)
+        and parsed.batching is BatchingMode.CONTINUOUS,
+        by_priority=options.get("scheduling-policy") == "priority"
+        or "enable-priority-scheduling" in options,
     )
     return EngineSpec(
         served_name=parsed.served_name,
@@ -109,10 +116,16 @@ def from_launch(
         profile=profiles.of(parsed.engine),
         options=parsed.options,
         image=parsed.image,
+        warm_up=_warm_up(parsed, gpu),
     )
 
 
-def _kv_tokens(parsed: launch.Launch, gpu: gpus.Gpu) -> int:
+def _warm_up(parsed: launch.Launch, gpu: gpus.Gpu) -> tuple[coldstart.WarmUpPart, ...]:
+    cache = nodefacts.CacheState(image_present=True)
+    return coldstart.plan(parsed, gpu, nodefacts.node_rates({}), cache).warm_up
+
+
+def _kv_blocks(parsed: launch.Launch, gpu: gpus.Gpu, block_tokens: int) -> int:
     tokens = kv.capacity_of_launch(parsed, gpu)
     if tokens < parsed.max_model_tokens:
         raise InputError(
@@ -120,4 +133,4 @@ def _kv_tokens(parsed: launch.Launch, gpu: gpus.Gpu) -> int:
             f"tokens of KV cache, less than one request of the maximum length "
             f"{parsed.max_model_tokens}: lower --max-model-len or use more GPUs"
         )
-    return tokens
+    return kv.pool_blocks(parsed, gpu, block_tokens)

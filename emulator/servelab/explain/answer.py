@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelserve.api import quantities
-from modelserve.decide import coldstart, fit
+from modelserve.decide import coldstart, fit, nodefacts
 from modelserve.engines import kv, steplaw
 from servelab.explain.question import Question
 
@@ -86,9 +86,9 @@ def answer(question: Question) -> Explanation:
         launch.kv_dtype_bytes,
     )
     tokens = question.input_tokens + question.output_tokens
-    held = kv.capacity_of_launch(launch, question.gpu, tokens)
-    users = max(1, min(launch.max_sequences, held // tokens)) if verdict.fits else 0
-    plan = coldstart.plan(launch, question.gpu, coldstart.node_rates({}), coldstart.CacheState())
+    held = kv.sequences(launch, question.gpu, tokens)
+    users = max(1, min(launch.max_sequences, held)) if verdict.fits else 0
+    plan = coldstart.plan(launch, question.gpu, nodefacts.node_rates({}), nodefacts.CacheState())
     prefill = law.prefill_parts(question.input_tokens)
     return Explanation(
         question=question,

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, images
 from modelserve.catalog.models import Model
-from modelserve.engines import launch, profiles, steplaw, types
+from modelserve.engines import context, launch, profiles, steplaw, types
 from modelserve.errors import InputError
-
-# The API's own default of engine.maxModelLength; a model with a shorter context has that.
-MAX_MODEL_TOKENS = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +20,7 @@ class Question:
     engine: EngineType = EngineType.VLLM
     storage_class: str | None = None
     loader: Loader = Loader.DEFAULT
-    max_model_tokens: int = MAX_MODEL_TOKENS
+    max_model_tokens: int = context.DEFAULT_TOKENS
     input_tokens: int = 512
     output_tokens: int = 256
 
@@ -67,4 +64,4 @@ class Question:
 
 def max_model_tokens(model: Model, asked: int | None) -> int:
     """The longest request in tokens, where the user says nothing."""
-    return asked if asked is not None else min(MAX_MODEL_TOKENS, model.max_context_tokens)
+    return asked if asked is not None else context.default_tokens(model)

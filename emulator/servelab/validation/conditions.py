@@ -64,6 +64,7 @@ class Conditions:
     stated lengths; with ``tuned_sequences`` they are that many, or as many as the KV cache holds
     to their end, and all run at once. ``http`` off: measured in the engine's own process.
     ``asynchronous``: vLLM was told to schedule so. ``divides_prompts``: TensorRT-LLM was.
+    ``mean_first_token``: its time to first token under load is the mean, not the median.
     """
 
     shortest: float = 1.0
@@ -77,6 +78,7 @@ class Conditions:
     http: bool = True
     asynchronous: bool = False
     divides_prompts: bool = False
+    mean_first_token: bool = False
 
     def has_fp8_kv(self, weights: str, kind: str) -> bool:
         """Whether that kind of run with weights of that format has an fp8 KV cache."""
@@ -123,7 +125,8 @@ _TRT_REQUESTS = {
 _KNOWN: Mapping[str, Conditions] = {
     # benchmarks/70b_fp8_h200_slurm.sh and the like: kv-cache-dtype fp8 with fp8 and fp4 weights,
     # async-scheduling, max-num-batched-tokens 8192; SGLang with --chunked-prefill-size 32768;
-    # trtllm-serve with --max_num_tokens of the longest request.
+    # trtllm-serve with --max_num_tokens of the longest request. That the time to first token is a
+    # mean is inferred: it grows with the clients as one does that has the burst of the start in it.
     "imax": Conditions(
         shortest=0.8,
         fp8_kv=("fp8", "nvfp4"),
@@ -133,6 +136,7 @@ _KNOWN: Mapping[str, Conditions] = {
             EngineType.TENSORRT_LLM: 2068,
         },
         asynchronous=True,
+        mean_first_token=True,
     ),
     # loadgen.py and runner.py: the engine is called in the process; --max-model-len 30208 for the
     # long prompts of suite D.

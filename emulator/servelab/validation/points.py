@@ -3,16 +3,18 @@
 The file's ``schema`` says what its fields mean; ``sources`` where each point was published.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import yaml
 
 from modelserve.errors import InputError
 
+_MOST = 10**12  # larger ones are mistakes
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -20,7 +22,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class Point:
     """One measurement: a model on GPUs under a load, and what was seen. Metrics by name and unit.
 
-    Fields that the file leaves out are empty: ``""``, 0, or an empty mapping.
+    Fields that the file leaves out are empty: ``""``, 0, or an empty mapping. ``problem`` says
+    which could not be read.
     """
 
     id: str
@@ -37,6 +40,7 @@ class Point:
     load: Mapping[str, Any]
     metrics: Mapping[str, float]
     source: str
+    problem: str = ""
 
 
 def read(path: Path | None = None) -> tuple[Point, ...]:
@@ -65,7 +69,9 @@ def parse(document: object, name: str) -> tuple[Point, ...]:
 def _point(row: object, where: str) -> Point:
     if not isinstance(row, Mapping) or not row.get("id") or not row.get("kind"):
         raise InputError(f"{where} must be a mapping with `id`, `kind` and `metrics`")
-    where = f"{where} ({row['id']})"
+    problems: list[str] = []
+    numbers = {key: _whole(row, key, problems) for key in ("tp", "input", "output")}
+    load, metrics = (_mapping(row, key, problems) for key in ("load", "metrics"))
     return Point(
         id=str(row["id"]),
         kind=str(row["kind"]),
@@ -73,32 +79,44 @@ def _point(row: object, where: str) -> Point:
         group=str(row.get("group") or row["id"]),
         model=str(row.get("model") or ""),
         gpu=str(row.get("gpu") or ""),
-        tensor_parallel=_whole(row, "tp", where) or 1,
+        tensor_parallel=numbers["tp"] or 1,
         weights=str(row.get("weights") or ""),
         engine=str(row.get("engine") or ""),
-        input_tokens=_whole(row, "input", where),
-        output_tokens=_whole(row, "output", where),
-        load=_mapping(row, "load", where),
+        input_tokens=numbers["input"],
+        output_tokens=numbers["output"],
+        load=load,
         metrics={
-            str(metric): float(value)
-            for metric, value in _mapping(row, "metrics", where).items()
-            if isinstance(value, int | float) and not isinstance(value, bool)
+            str(metric): float(value) for metric, value in metrics.items() if is_number(value)
         },
         source=str(row.get("source") or ""),
+        problem="; ".join(problems),
     )
 
 
-def _mapping(row: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is one that can be reckoned with."""
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and abs(value) < _MOST
+    )
+
+
+def _mapping(row: Mapping[str, Any], key: str, problems: list[str]) -> Mapping[str, Any]:
     value = row.get(key) or {}
     if not isinstance(value, Mapping):
-        raise InputError(f"{where}: `{key}` is {value!r}; it must be a mapping")
+        problems.append(f"`{key}` is {value!r}; it must be a mapping")
+        return {}
     return value
 
 
-def _whole(row: Mapping[str, Any], key: str, where: str) -> int | None:
+def _whole(row: Mapping[str, Any], key: str, problems: list[str]) -> int | None:
+    """A number of tokens or GPUs, rounded if it is a mean of several."""
     value = row.get(key)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**9:
-        raise InputError(f"{where}: `{key}` is {value!r}; it must be a whole number from 0 on")
-    return value
+    if not is_number(value) or value < 0:
+        problems.append(f"`{key}` is {value!r}; it must be a number from 0 on")
+        return None
+    return round(value)

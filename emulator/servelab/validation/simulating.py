@@ -14,7 +14,7 @@ from modelserve.errors import InputError, ModelServeError
 from servelab.engine import assembly
 from servelab.engine.core.config import BLOCK_TOKENS, CoreConfig
 from servelab.engine.core.stepping import EngineCore
-from servelab.validation import conditions, loads
+from servelab.validation import conditions, loads, points
 from servelab.validation.points import Point
 
 # The figure a kind is scored by; its other figures are reported beside it.
@@ -55,6 +55,9 @@ ALONE_REQUESTS = 16
 WAVES = 4
 _FULL_LOAD = ("saturation", "tp_scaling")
 MOST_REQUESTS = 8192
+MOST_IN_FLIGHT = 10_000
+LONGEST_TOKENS = 4_000_000
+_IN_FLIGHT = ("concurrency", "batch")
 
 
 class CannotRun(ModelServeError):
@@ -88,6 +91,8 @@ def engine_type(name: str) -> EngineType | None:
 def simulate(point: Point) -> dict[str, float]:
     """The point's metrics as the simulated engine gives them. Raises CannotRun with the reason."""
     metric = METRIC_OF_KIND.get(point.kind)
+    if point.problem:
+        raise CannotRun(point.problem)
     if metric is None:
         raise CannotRun(f"kind {point.kind} is not about a running engine")
     if point.quality == "C":
@@ -171,6 +176,7 @@ def _config(
         block_size=rules.block_tokens,
         policy=rules.policy,
         chunked_prefill=divides,
+        lag=generation is Generation.VLLM_ASYNC,
     )
 
 
@@ -190,7 +196,9 @@ def _longest(point: Point) -> int:
 def _number(point: Point, *keys: str) -> int | None:
     for key in keys:
         value = point.load.get(key)
-        if isinstance(value, int | float) and value >= 1:
+        if points.is_number(value) and value >= 1:
+            if value > MOST_IN_FLIGHT and key in _IN_FLIGHT:
+                raise CannotRun(f"load.{key} is {value}, more than {MOST_IN_FLIGHT}")
             return int(value)
     return None
 
@@ -198,6 +206,8 @@ def _number(point: Point, *keys: str) -> int | None:
 def _tokens(point: Point) -> tuple[int, int]:
     if point.input_tokens is None or point.output_tokens is None:
         raise CannotRun("has no input or output length")
+    if max(point.input_tokens, point.output_tokens) > LONGEST_TOKENS:
+        raise CannotRun(f"requests are longer than {LONGEST_TOKENS} tokens")
     return point.input_tokens, point.output_tokens
 
 
@@ -205,10 +215,11 @@ def _lengths(point: Point, bench: Bench, count: int) -> loads.Lengths:
     return bench.source.lengths(*_tokens(point), count, random.Random(point.group))
 
 
-def _latencies(seen: loads.Seen) -> dict[str, float]:
+def _latencies(seen: loads.Seen, *, mean_first_token: bool = False) -> dict[str, float]:
     per_token_s = seen.per_token_s()
+    middle = statistics.fmean if mean_first_token else statistics.median
     found = {
-        "ttft_ms": statistics.median(seen.first_tokens_s()) * 1e3,
+        "ttft_ms": middle(seen.first_tokens_s()) * 1e3,
         "output_tokens_s": seen.output_tokens_per_s,
     }
     return {**found, "tpot_ms": statistics.median(per_token_s) * 1e3} if per_token_s else found
@@ -219,7 +230,8 @@ def _loaded(point: Point, bench: Bench) -> dict[str, float]:
     if clients is None:
         raise CannotRun("has no load.concurrency")
     lengths = _lengths(point, bench, clients * conditions.REQUESTS_PER_CLIENT)
-    return _latencies(loads.closed_loop(bench.core(), lengths, clients))
+    seen = loads.closed_loop(bench.core(), lengths, clients)
+    return _latencies(seen, mean_first_token=bench.source.mean_first_token)
 
 
 def _alone(point: Point, bench: Bench) -> dict[str, float]:
@@ -246,16 +258,17 @@ def _offline(point: Point, bench: Bench) -> dict[str, float]:
     if count is None:
         waves = WAVES if bench.source.tuned_sequences is None else 1
         known = bench.source.requests.get(_tokens(point))
-        count = min(MOST_REQUESTS, known or waves * slots)
+        count = known or waves * slots
+    count = min(MOST_REQUESTS, count)
     return _latencies(loads.at_once(bench.core(), _lengths(point, bench, count)))
 
 
 def _online(point: Point, bench: Bench) -> dict[str, float]:
     per_s = point.load.get("qps")
-    count = _number(point, "requests") or conditions.ONLINE_REQUESTS
+    count = min(MOST_REQUESTS, _number(point, "requests") or conditions.ONLINE_REQUESTS)
     if isinstance(per_s, str) and per_s.upper() == "INF":
         return _latencies(loads.at_once(bench.core(), _lengths(point, bench, count)))
-    if not isinstance(per_s, int | float) or per_s <= 0:
+    if not points.is_number(per_s) or per_s <= 0:
         raise CannotRun("has no load.qps")
     lengths = _lengths(point, bench, count)
     return _latencies(loads.open_loop(bench.core(), lengths, per_s, random.Random(point.group)))

@@ -3,16 +3,19 @@
 vLLM before 0.8 (V0) computes prompts apart from decoding and does its host work between steps;
 from 0.14 on, as with ``--async-scheduling`` before, host work hides behind the GPU. TensorRT-LLM
 before 1.0 runs compiled engines, since then PyTorch with CUDA graphs. Numbers of each:
-``catalog/data/constants.yaml``.
+``catalog/data/constants.yaml``. From 0.10 on (own knowledge; 0.33's source says the same) vLLM lets
+layers with and without sliding windows share blocks.
 """
 
 import re
+from collections.abc import Mapping
 from enum import StrEnum
 
 from modelserve.api.spec import EngineType
 
 _VERSION = re.compile(r"(?<![\d.])v?(\d+)\.(\d+)")
 _VLLM_V1 = (0, 8)
+_VLLM_HYBRID = (0, 10)
 _VLLM_ASYNC = (0, 14)
 _TENSORRT_LLM_PYTORCH = (1, 0)
 
@@ -55,3 +58,16 @@ def of(engine: EngineType, text: str = "", *, asynchronous: bool = False) -> Gen
         return Generation.SGLANG
     # NIM 1 and Triton's backend run compiled engines.
     return Generation.TGI if engine is EngineType.TGI else Generation.TENSORRT_LLM_COMPILED
+
+
+def shares_blocks(engine: EngineType, text: str = "") -> bool:
+    """Whether layers with windows and those without share the blocks of the KV cache."""
+    found = version(text)
+    return engine is EngineType.VLLM and (found is None or found >= _VLLM_HYBRID)
+
+
+def lags(engine: EngineType, text: str, options: Mapping[str, str]) -> bool:
+    """Whether the next step is decided while one is under way, so without what comes of it."""
+    told = options.get("async-scheduling")
+    of_itself = of(engine, text) is Generation.VLLM_ASYNC
+    return engine is EngineType.VLLM and (of_itself if told is None else told != "false")

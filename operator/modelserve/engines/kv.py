@@ -3,15 +3,94 @@
 The rule is read from engines' start-up logs (``catalog/data/models.yaml``, kv_capacity_seen): share
 of the visible memory, less weights and the peak of the profile run; whole blocks of 16 tokens.
 TensorRT-LLM takes its share of what weights and buffers leave instead.
+
+Layers with sliding windows share vLLM's blocks with the others (its hybrid KV cache manager,
+``vllm/v1/core/kv_cache_planning.py`` of 0.33): see ``Tables``. SGLang gives them a pool of
+their own for a share of the tokens (``swa_full_tokens_ratio``), if the model's architecture is in
+its list (``is_hybrid_swa_model`` of 0.5.23; Gemma is switched off there); who waits for that pool
+is not modelled, as windows are far shorter than sequences. TensorRT-LLM keeps all tokens of all
+layers unless a file names windows (``max_attention_window``), which is not read; so do TGI, and
+vLLM before.
 """
 
+import bisect
+import dataclasses
+from dataclasses import dataclass
+
 from modelserve.api.spec import EngineType, Quantization
-from modelserve.catalog import constants, gpus
+from modelserve.catalog import constants, gpus, images
 from modelserve.catalog.architecture import Model
-from modelserve.engines import types
+from modelserve.engines import generations, types
 
 # Their memory share is one of the free memory (KvCacheConfig.free_gpu_memory_fraction).
 _OF_FREE_MEMORY = (EngineType.TENSORRT_LLM, EngineType.TRITON)
+# If one kind has less than so many times the layers of the other, the other's are padded to it.
+_PADDED_BELOW = 1.5
+# Of the catalogue's models with windows, those that SGLang has a second pool for, and its size.
+_SGLANG_HYBRID = "gpt-oss"
+_SGLANG_SHARE = 0.8
+# Two steps of vLLM's own size on large GPUs.
+DEFAULT_IN_FLIGHT_TOKENS = 2 * 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """How the layers of a model share the blocks of an engine's KV cache.
+
+    Layers of one kind are in groups of ``layers``, the last one padded. A sequence has a table of
+    blocks for each group, with the group's sliding window in ``windows``, or None if it has none. A
+    block holds its tokens for the layers of one group. ``in_flight_tokens`` are computed at most
+    before any is out of a window.
+    """
+
+    layers: int
+    windows: tuple[int | None, ...] = (None,)
+    in_flight_tokens: int = 0
+
+    def blocks(self, tokens: int, longest_tokens: int, block_tokens: int) -> int:
+        """Most blocks of a sequence of so many tokens where none is longer than ``longest``."""
+        whole = -(-tokens // block_tokens)
+        return sum(
+            whole
+            if window is None
+            else min(
+                whole, window_blocks(window, self.in_flight_tokens, longest_tokens, block_tokens)
+            )
+            for window in self.windows
+        )
+
+
+def window_blocks(
+    window_tokens: int, in_flight_tokens: int, longest_tokens: int, block_tokens: int
+) -> int:
+    """Most blocks of one sequence in a table with that window, which may begin inside a block."""
+    tokens = min(window_tokens - 1 + in_flight_tokens, longest_tokens)
+    return -(-tokens // block_tokens) + 1
+
+
+def tables(launch: types.Launch) -> Tables:
+    """How the layers share blocks in an engine as it is started."""
+    model, options = launch.model, dict(launch.options)
+    off = options.get("disable-hybrid-kv-cache-manager", "false") != "false"
+    tag = images.split(launch.image)[1]
+    if off or not generations.shares_blocks(launch.engine, tag):
+        return Tables(model.layers)
+    steps = 2 if generations.lags(launch.engine, tag, options) else 1
+    return tables_of(model, steps * launch.max_batched_tokens)
+
+
+def tables_of(model: Model, in_flight_tokens: int) -> Tables:
+    """Groups as vLLM's hybrid manager makes them; the windowed layers come first in all models."""
+    full = model.full_layers()
+    windowed = model.layers - full
+    if not windowed:
+        return Tables(model.layers)
+    if not full:
+        return Tables(model.layers, (model.window_tokens,), in_flight_tokens)
+    fewer, more = sorted((full, windowed))
+    each = more if more < fewer * _PADDED_BELOW else fewer
+    groups = (model.window_tokens,) * -(-windowed // each) + (None,) * -(-full // each)
+    return Tables(each, groups, in_flight_tokens)
 
 
 def usable_bytes(gpu: gpus.Gpu, gpu_memory_utilization: float = 0.9) -> int:
@@ -57,22 +136,111 @@ def capacity_tokens(
     ) * model.kv_shards(tensor_parallel)
     context = max(1, context_tokens)
     held = room * context / model.kv_bytes(context, kv_dtype_bytes)
+    return _whole_blocks(held)
+
+
+def capacity_in_longest(
+    model: Model,
+    gpu: gpus.Gpu,
+    tensor_parallel: int,
+    quantization: str,
+    gpu_memory_utilization: float,
+    engine: EngineType,
+    kv_dtype_bytes: int,
+    longest_tokens: int,
+) -> int:
+    """As ``capacity_tokens``, in sequences as long as an engine of the newest version takes."""
+    memory = gpu_memory_utilization, engine
+    shared = tables_of(model, DEFAULT_IN_FLIGHT_TOKENS)
+    if engine is not EngineType.VLLM or shared.windows == (None,):
+        return capacity_tokens(model, gpu, tensor_parallel, quantization, *memory, kv_dtype_bytes)
     block = constants.load().kv_block_tokens
-    return max(0, int(held) // block * block)
+    room = room_bytes(model, gpu, tensor_parallel, quantization, *memory)
+    room *= model.kv_shards(tensor_parallel)
+    blocks = _blocks(model, room, shared.layers, kv_dtype_bytes * block)
+    return blocks * longest_tokens // shared.blocks(longest_tokens, longest_tokens, block)
 
 
-def capacity_of_launch(launch: types.Launch, gpu: gpus.Gpu, context_tokens: int = 1) -> int:
-    """Tokens the KV cache of an engine as it is started holds, in sequences that long."""
-    return capacity_tokens(
-        launch.model,
-        gpu,
-        launch.tensor_parallel,
-        launch.quantization,
-        launch.gpu_memory_utilization,
-        launch.engine,
-        launch.kv_dtype_bytes,
-        context_tokens,
-    )
+def pool_blocks(launch: types.Launch, gpu: gpus.Gpu, block_tokens: int) -> int:
+    """Blocks of that many tokens that an engine as it is started has for KV cache."""
+    layers, model = tables(launch).layers, launch.model
+    if layers == model.layers:
+        return _capacity(launch, gpu) // block_tokens
+    room = room_bytes(
+        *(model, gpu, launch.tensor_parallel, launch.quantization),
+        *(launch.gpu_memory_utilization, launch.engine),
+    ) * model.kv_shards(launch.tensor_parallel)
+    return _blocks(model, room, layers, launch.kv_dtype_bytes * block_tokens)
+
+
+def capacity_of_launch(
+    launch: types.Launch, gpu: gpus.Gpu, context_tokens: int | None = None
+) -> int:
+    """Tokens the KV cache of an engine as it is started holds, in sequences that long.
+
+    None: as long as its longest, which is what vLLM logs.
+    """
+    shared = tables(launch)
+    context = launch.max_model_tokens if context_tokens is None else max(1, context_tokens)
+    if shared.windows == (None,):
+        return _capacity(launch, gpu)
+    block = constants.load().kv_block_tokens
+    each = shared.blocks(context, launch.max_model_tokens, block)
+    return pool_blocks(launch, gpu, block) * context // each
+
+
+def longest_tokens(launch: types.Launch, gpu: gpus.Gpu) -> int:
+    """The longest sequence, up to the engine's own limit, for which there are blocks; or 0."""
+    shared, block = tables(launch), constants.load().kv_block_tokens
+    blocks = pool_blocks(launch, gpu, block)
+    lengths = range(1, launch.max_model_tokens + 1)
+    return bisect.bisect_right(lengths, blocks, key=lambda each: shared.blocks(each, each, block))
+
+
+def sequences(launch: types.Launch, gpu: gpus.Gpu, context_tokens: int) -> int:
+    """How many sequences that long the blocks are enough for at the same time.
+
+    All but the last have given back what is out of their windows; it must get all to start.
+    """
+    shared, block = tables(launch), constants.load().kv_block_tokens
+    if shared.windows == (None,):
+        return capacity_of_launch(launch, gpu, context_tokens) // context_tokens
+    last = shared.blocks(context_tokens, launch.max_model_tokens, block)
+    decoding = dataclasses.replace(shared, in_flight_tokens=1)
+    each = decoding.blocks(context_tokens, launch.max_model_tokens, block)
+    return max(0, 1 + (pool_blocks(launch, gpu, block) - last) // each)
+
+
+def _blocks(model: Model, room_bytes: int, layers: int, block_dtype_bytes: int) -> int:
+    """Blocks in that room which hold their tokens for so many layers."""
+    block_bytes = model.kv_bytes_per_token * layers * block_dtype_bytes // 2
+    return max(0, room_bytes * model.layers // block_bytes)
+
+
+def _capacity(launch: types.Launch, gpu: gpus.Gpu) -> int:
+    """Tokens of an engine whose sequences keep all their tokens, as far as its pool is counted."""
+    model = launch.model
+    room = room_bytes(
+        *(model, gpu, launch.tensor_parallel, launch.quantization),
+        *(launch.gpu_memory_utilization, launch.engine),
+    ) * model.kv_shards(launch.tensor_parallel)
+    all_layers_bytes = model.kv_bytes(1, launch.kv_dtype_bytes)
+    return _whole_blocks(room * model.layers / (all_layers_bytes * _counted_layers(launch)))
+
+
+def _counted_layers(launch: types.Launch) -> float:
+    """Layers that a token of the pool takes the memory of."""
+    model, options = launch.model, dict(launch.options)
+    off = options.get("disable-hybrid-swa-memory", "false") != "false"
+    if launch.engine is not EngineType.SGLANG or off or _SGLANG_HYBRID not in model.name:
+        return model.layers
+    full, share = model.full_layers(), float(options.get("swa-full-tokens-ratio", _SGLANG_SHARE))
+    return full + share * (model.layers - full)
+
+
+def _whole_blocks(tokens: float) -> int:
+    block = constants.load().kv_block_tokens
+    return max(0, int(tokens) // block * block)
 
 
 def _visible_bytes(gpu: gpus.Gpu) -> int:

@@ -7,13 +7,14 @@ aborts, and what the scheduler decided at each step.
 import random
 from collections.abc import Sequence as Seq
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pydantic
 
 from servelab.engine.core import laws
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.sequences import CoreRequest, FinishReason
+from servelab.engine.core.schedule import Plan
+from servelab.engine.core.sequences import CoreRequest, FinishReason, Output
 from servelab.engine.core.stepping import EngineCore
 
 _STEP_S = 1.0
@@ -25,7 +26,11 @@ Segment = tuple[int, Annotated[int, pydantic.Field(ge=0)]]
 
 
 class Limits(pydantic.BaseModel):
-    """A recorded configuration; one of the blocks is vLLM's null block."""
+    """A recorded configuration; one of the blocks is vLLM's null block.
+
+    ``tables`` are the KV cache groups of a model with sliding windows: a window, or null. With
+    ``async_scheduling`` a recorded step is as it was decided, with what came of the one before it.
+    """
 
     max_num_seqs: Count
     max_num_batched_tokens: Count
@@ -34,6 +39,9 @@ class Limits(pydantic.BaseModel):
     block_size: Count = 16
     prefix_caching: bool = False
     long_prefill_token_threshold: Annotated[int, pydantic.Field(ge=0)] | None = 0
+    tables: Annotated[list[Count | None], pydantic.Field(min_length=1)] = [None]
+    async_scheduling: bool = False
+    policy: Literal["fcfs", "priority"] = "fcfs"
 
     def core_config(self) -> CoreConfig:
         """The same limits for our core."""
@@ -46,16 +54,25 @@ class Limits(pydantic.BaseModel):
             prefix_caching=self.prefix_caching,
             long_prefill_tokens=self.long_prefill_token_threshold or 0,
             refuse_oversized=False,
+            tables=tuple(self.tables),
+            front_s=-_STEP_S / 2 if self.async_scheduling else 0.0,
+            lag=self.async_scheduling,
+            by_priority=self.policy == "priority",
         )
 
 
 class Arrival(pydantic.BaseModel):
-    """A request; its prompt is made of segments of a seed and a length."""
+    """A request; its prompt is made of segments of a seed and a length.
+
+    ``stop_after``: so many tokens, of which the last is one to stop at.
+    """
 
     id: str
     step: int
     prompt: Annotated[list[Segment], pydantic.Field(min_length=1)]
     max_tokens: Count
+    stop_after: Count | None = None
+    priority: int = 0
 
 
 class Abort(pydantic.BaseModel):
@@ -159,29 +176,61 @@ def compare(cases: Seq[Case]) -> Verdict:
 
 def replay(case: Case) -> list[Step]:
     """What our core does at each recorded step."""
-    core = EngineCore(
-        case.config.core_config(), laws.SteadyLaw(_STEP_S), random.Random(0), jumps=False
-    )
+    config = case.config.core_config()
+    core = EngineCore(config, laws.SteadyLaw(_STEP_S), random.Random(0), jumps=False)
     arrivals = sorted(case.requests, key=lambda arrival: arrival.step)
     aborts = sorted(case.aborts, key=lambda abort: abort.step)
     steps: list[Step] = []
     for real in case.steps:
         now_s = real.step * _STEP_S
-        while arrivals and arrivals[0].step <= real.step:
-            core.submit(_request(arrivals.pop(0)), now_s)
-        while aborts and aborts[0].step <= real.step:
-            core.cancel(aborts.pop(0).id, now_s)
-        steps.append(_step(core, real.step))
+        _bring(core, arrivals, aborts, real.step, now_s)
+        if not config.lag:
+            steps.append(_step(core, real.step))
+            continue
+        steps.append(_decided(core, real.step))
+        if not core.idle:
+            # The next step is decided as soon as this one starts.
+            _bring(core, arrivals, aborts, real.step + 1, now_s, later_s=_STEP_S / 4)
     return steps
 
 
+def _bring(
+    core: EngineCore,
+    arrivals: list[Arrival],
+    aborts: list[Abort],
+    step: int,
+    now_s: float,
+    later_s: float = 0.0,
+) -> None:
+    """Submit and cancel what is known when a step is decided.
+
+    ``later_s``: who comes for the next decision has come later than those for this one.
+    """
+    while arrivals and arrivals[0].step <= step:
+        core.submit(_request(arrivals.pop(0)), now_s + later_s)
+    while aborts and aborts[0].step <= step:
+        core.cancel(aborts.pop(0).id, now_s)
+
+
 def _request(arrival: Arrival) -> CoreRequest:
+    stops = arrival.stop_after is not None and arrival.stop_after <= arrival.max_tokens
     return CoreRequest(
         arrival.id,
         sum(length for _, length in arrival.prompt),
-        arrival.max_tokens,
+        (arrival.stop_after or arrival.max_tokens) if stops else arrival.max_tokens,
+        reason=FinishReason.STOP if stops else FinishReason.LENGTH,
         tokens=SegmentTokens(arrival.prompt),
+        allowed_tokens=arrival.max_tokens,
+        priority=arrival.priority,
     )
+
+
+def _decided(core: EngineCore, number: int) -> Step:
+    """Start a step: how things stand when it has been decided."""
+    outputs = core.advance(number * _STEP_S)
+    if core.plan is None and not outputs:
+        return Step(step=number, idle=True)
+    return _seen(core, number, core.plan, outputs)
 
 
 def _step(core: EngineCore, number: int) -> Step:
@@ -192,11 +241,17 @@ def _step(core: EngineCore, number: int) -> Step:
         return Step(step=number, idle=True)
     scheduled = dict(core.scheduled)
     outputs = core.settle((number + 1) * _STEP_S)
+    step = _seen(core, number, plan, outputs)
+    step.scheduled = scheduled
+    return step
+
+
+def _seen(core: EngineCore, number: int, plan: Plan | None, outputs: Seq[Output]) -> Step:
     return Step(
         step=number,
-        scheduled=scheduled,
-        new_cached={sequence.id: tokens for sequence, tokens in plan.started},
-        preempted=[sequence.id for sequence in plan.preempted],
+        scheduled=dict(core.scheduled),
+        new_cached={} if plan is None else {one.id: tokens for one, tokens in plan.started},
+        preempted=[] if plan is None else [sequence.id for sequence in plan.preempted],
         running=core.running,
         waiting=core.waiting,
         kv_usage=core.kv_usage,

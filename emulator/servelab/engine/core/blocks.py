@@ -64,13 +64,15 @@ class BlockPool:
         """Give back blocks without a key, and some with one, the last to be forgotten first."""
         self.free += blank
         self._blank += blank
+        unused = self._unused
         for block in reversed(kept):
-            block.users -= 1
-            if block.users:
-                self.shared -= 1
-            else:
-                self._unused[block] = None
+            if block.users == 1:
+                block.users = 0
+                unused[block] = None
                 self.free += 1
+            else:
+                block.users -= 1
+                self.shared -= 1
 
     def give_back_chain(self, chain: Chain) -> None:
         """Give back a chain, its end to be forgotten first."""
@@ -83,17 +85,26 @@ class BlockPool:
             del self._unused[chain]
             self.free -= chain.count
 
-    def keep(self, key: int) -> Block:
+    def keep(self, keys: Seq[int], kept: list[Block], count: int) -> None:
+        """Give keys to blocks that were taken without, until ``count`` are kept."""
+        for at in range(len(kept), count):
+            kept.append(self.add(keys[at]))
+
+    def add(self, key: int) -> Block:
         """Give a key to a block that was taken without one."""
         block = Block(key)
-        found = self._by_key.get(key)
-        if found is None:
-            self._by_key[key] = block
-        elif isinstance(found, Block):
-            self._by_key[key] = [found, block]
-        else:
-            found.append(block)
+        found = self._by_key.setdefault(key, block)
+        if found is not block:
+            if isinstance(found, Block):
+                self._by_key[key] = [found, block]
+            else:
+                found.append(block)
         return block
+
+    def get(self, key: int) -> Block | None:
+        """The block with that key, of several the first."""
+        found = self._by_key.get(key)
+        return found[0] if isinstance(found, list) else found
 
     def find(self, keys: Seq[int]) -> list[Block]:
         """The blocks that are there for the first of the keys, up to the first that is missing."""
@@ -115,6 +126,17 @@ class BlockPool:
                 self.free -= 1
             block.users += 1
 
+    def forget(self) -> None:
+        """Forget what all free blocks hold."""
+        for unused in self._unused:
+            if isinstance(unused, Block):
+                self._forget(unused)
+                self._blank += 1
+            else:
+                self._blank += unused.count
+                unused.count = 0
+        self._unused.clear()
+
     def _forget(self, block: Block) -> None:
         found = self._by_key[block.key]
         if isinstance(found, Block):
@@ -128,6 +150,9 @@ class BlockPool:
 def extend_keys(keys: list[int], tokens: Seq[int], block_size: int) -> None:
     """Append the keys of the full blocks of these tokens, which follow those that have keys."""
     before = keys[-1] if keys else 0
+    if len(tokens) == block_size:
+        keys.append(hash((before, tuple(tokens))))
+        return
     for start in range(0, len(tokens) - block_size + 1, block_size):
         before = hash((before, tuple(tokens[start : start + block_size])))
         keys.append(before)

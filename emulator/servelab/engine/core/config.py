@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from modelserve.api.spec import BatchingMode
+from modelserve.engines import kv
 from modelserve.errors import InputError
 
 BLOCK_TOKENS = 16  # vLLM's default
+ALL_TOKENS: tuple[int | None, ...] = (None,)  # one table of blocks, no sliding windows
 _AT_LEAST_ONE = (
     "max_sequences",
     "max_batched_tokens",
@@ -35,6 +37,8 @@ class CoreConfig:
     sequence in a step while there are others, 0 for no such limit. ``refuse_oversized`` off: also
     a request that can never get all its blocks is taken, and waits. ``chunked_prefill`` off: a
     prompt is computed in one step. ``mixed_chunk`` is SGLang's: prompts and decoding share steps.
+    ``tables`` are the windows of groups of layers, None for one without. With a ``lag`` a step is
+    decided when the one before starts. ``by_priority``: not first come, first served.
     """
 
     max_sequences: int
@@ -53,11 +57,19 @@ class CoreConfig:
     policy: Policy = Policy.VLLM
     chunked_prefill: bool = True
     mixed_chunk: bool = False
+    tables: tuple[int | None, ...] = ALL_TOKENS
+    lag: bool = False
+    by_priority: bool = False
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} must be at least 1, not {getattr(self, name)}")
+        windows = {window for window in self.tables if window is not None}
+        if not self.tables or len(windows) > 1 or any(window < 1 for window in windows):
+            raise InputError(f"tables must name one sliding window at most, not {self.tables}")
+        if (self.lag or windows) and self.policy is not Policy.VLLM:
+            raise InputError(f"policy {self.policy} has neither a lag nor tables of blocks")
 
     @property
     def slots(self) -> int:
@@ -67,3 +79,21 @@ class CoreConfig:
     def blocks_for(self, tokens: int) -> int:
         """KV blocks that hold so many tokens."""
         return -(-tokens // self.block_size)
+
+    @property
+    def in_flight_tokens(self) -> int:
+        """Most tokens that are computed but whose outcome is not known yet."""
+        return self.max_batched_tokens * (2 if self.lag else 1)
+
+    def window_blocks(self, window: int) -> int:
+        """Most blocks of a sequence in a table with that window: also those of a step under way."""
+        limits = self.in_flight_tokens, self.max_model_tokens
+        return kv.window_blocks(window, *limits, self.block_size)
+
+    def blocks_held(self, tokens: int) -> int:
+        """Most blocks that a sequence of so many tokens has in all its tables."""
+        blocks = self.blocks_for(tokens)
+        return sum(
+            blocks if window is None else min(blocks, self.window_blocks(window))
+            for window in self.tables
+        )

@@ -15,17 +15,16 @@ add, to look up who ends, and to take so many blocks; ten beats in a row cost no
 """
 
 import heapq
-import operator
+from collections.abc import Iterable
 
-from servelab.engine.core.sequences import Sequence
-
-_PLACE = operator.attrgetter("place")
+from servelab.engine.core.sequences import PLACE, Sequence
 
 
 class Decoding:
     """All sequences of a batch that get a token at each beat.
 
-    ``context`` is the sum of their known tokens. ``last_beat_s`` is when the last beat ended.
+    ``context`` is the sum of their known tokens; ``last_beat_s`` is when the last beat ended.
+    So many are ``listed``; ``fresh`` are those who joined since somebody took them out, if all are.
     """
 
     __slots__ = (
@@ -33,15 +32,21 @@ class Decoding:
         "_by_end",
         "_by_slot",
         "_ends",
+        "_everybody",
         "_need",
         "beats",
         "context",
         "count",
+        "fresh",
         "last_beat_s",
+        "listed",
     )
 
-    def __init__(self, block_size: int, *, listed: bool) -> None:
-        """``listed``: also tell who with token ids fills a block at a beat, for the cache."""
+    def __init__(self, block_size: int, *, listed: bool, everybody: bool = False) -> None:
+        """``listed``: also tell who with token ids, or ``everybody``, fills a block at a beat."""
+        self._everybody = everybody
+        self.listed = 0
+        self.fresh: list[Sequence] = []
         self.beats = 0
         self.count = 0
         self.context = 0
@@ -51,7 +56,9 @@ class Decoding:
         self._ends: list[int] = []  # a heap of the keys above
         # A sequence needs a block at the beats that are equal to its slot, modulo the block size.
         self._need = [0] * block_size
-        self._by_slot: list[dict[Sequence, None]] = [{} for _ in range(block_size if listed else 0)]
+        self._by_slot: list[dict[Sequence, None]] = [
+            {} for _ in range(block_size if listed or everybody else 0)
+        ]
 
     def join(self, sequence: Sequence) -> None:
         """Count a sequence that has but its newest token to compute."""
@@ -69,14 +76,25 @@ class Decoding:
             heapq.heappush(self._ends, end)
         else:
             ending.append(sequence)
-        if self._by_slot and sequence.tokens is not None:
+        if self._by_slot and (sequence.tokens is not None or self._everybody):
             self._by_slot[slot][sequence] = None
+            self.listed += 1
+            if self._everybody:
+                self.fresh.append(sequence)
 
     def leave(self, sequence: Sequence) -> None:
         """Count it no longer; its own numbers are right again."""
         # Its list may stay empty until its beat comes, which is no harm.
         self._by_end[sequence.end_beat].remove(sequence)
         self._forget(sequence)
+
+    def update(self, sequence: Sequence) -> None:
+        """Its own numbers are right until the next beat."""
+        computed = sequence.lead + self.beats
+        sequence.computed, sequence.known = computed, computed + 1
+        before_s = sequence.last_token_s
+        if before_s is None or self.last_beat_s > before_s:
+            sequence.last_token_s = self.last_beat_s
 
     def beat(self, steps: int, at_s: float) -> list[Sequence]:
         """So many steps have ended, the last at that time; those with all tokens leave, in order.
@@ -90,7 +108,7 @@ class Decoding:
             return []
         ended = self._by_end.pop(heapq.heappop(self._ends))
         if len(ended) > 1:
-            ended.sort(key=_PLACE)
+            ended.sort(key=PLACE)
         for sequence in ended:
             self._forget(sequence)
         return ended
@@ -127,18 +145,20 @@ class Decoding:
 
     def filling(self, step: int) -> list[Sequence]:
         """Those who fill a block at the given beat from here (0 is the next), in order."""
-        filling = self._by_slot[(self.beats + step + 1) % self._block_size]
-        return sorted(filling, key=_PLACE) if filling else []
+        filling = self.due(step + 1)
+        return sorted(filling, key=PLACE) if filling else []
+
+    def due(self, step: int) -> Iterable[Sequence]:
+        """Those listed who need a block at the given beat from here, which may be past."""
+        return self._by_slot[(self.beats + step) % self._block_size]
 
     def _forget(self, sequence: Sequence) -> None:
-        computed = sequence.lead + self.beats
+        self.update(sequence)
+        sequence.counted = False
         slot = -sequence.lead % self._block_size
-        sequence.computed, sequence.known, sequence.counted = computed, computed + 1, False
-        before_s = sequence.last_token_s
-        if before_s is None or self.last_beat_s > before_s:
-            sequence.last_token_s = self.last_beat_s
         self.count -= 1
-        self.context -= computed + 1
+        self.context -= sequence.known
         self._need[slot] -= 1
-        if self._by_slot and sequence.tokens is not None:
+        if self._by_slot and (sequence.tokens is not None or self._everybody):
             del self._by_slot[slot][sequence]
+            self.listed -= 1

@@ -1,7 +1,9 @@
 """Whether an engine takes a request, and how many tokens it will give it."""
 
+import bisect
+
 from modelserve.errors import InputError, ModelServeError
-from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.config import ALL_TOKENS, CoreConfig
 from servelab.engine.core.sequences import CoreRequest
 
 
@@ -20,7 +22,7 @@ class Intake:
 
     def __init__(self, config: CoreConfig) -> None:
         self._longest = config.max_model_tokens
-        self._room = config.kv_blocks * config.block_size
+        self._room = _room_tokens(config)
         self._refuses = config.refuse_oversized
         self._prompt = config.max_model_tokens
         if not config.chunked_prefill:
@@ -49,3 +51,11 @@ class Intake:
             f"request {request.id} needs {request.prompt_tokens + request.max_tokens} tokens and "
             f"the engine holds {min(self._longest, self._room)}: shorten it"
         )
+
+
+def _room_tokens(config: CoreConfig) -> int:
+    """The longest sequence for which there are blocks."""
+    if config.tables == ALL_TOKENS:
+        return config.kv_blocks * config.block_size
+    lengths = range(1, config.max_model_tokens + 1)
+    return bisect.bisect_right(lengths, config.kv_blocks, key=config.blocks_held)

@@ -9,7 +9,7 @@ class StepLaw(Protocol):
 
     A law may also have ``decode_terms(decode_sequences)``: the seconds of a step of nothing but
     decoding as a fixed part, one for each context token, and what they are at least; or None if
-    they are no such sum.
+    they are no such sum. One whose terms may change has ``on_change(forget)`` as well.
     """
 
     def step_s(

@@ -20,6 +20,7 @@ class Pace:
         self._law = law
         self._jitter = config.jitter
         self._rng = rng
+        self._lag = config.lag
         self._batch = batch
         self._static = config.batching == BatchingMode.STATIC
         self._batch_size = 0  # of a static batch
@@ -27,6 +28,7 @@ class Pace:
         self._ask: Callable[[int], DecodeTerms | None]
         self._ask = getattr(law, "decode_terms", lambda _: None)
         self._terms: dict[int, DecodeTerms | None] = {}
+        getattr(law, "on_change", lambda _: None)(self._terms.clear)
 
     def start(self) -> None:
         """A step begins on an empty batch."""
@@ -36,6 +38,9 @@ class Pace:
         """Seconds of a planned step, and the prompt tokens computed in it."""
         decoding = self._batch.decoding
         decodes, context = (decoding.count, decoding.context) if plan.beat else (0, 0)
+        for ghost in plan.wasted:
+            decodes += 1
+            context += ghost.known
         prefill = prefill_context = prompts = 0
         for sequence, tokens in plan.parts:
             if tokens == 1 and sequence.decoding:
@@ -58,8 +63,8 @@ class Pace:
         return (duration_s * self._factor() if self._jitter > 0 else duration_s), prefill
 
     def ends_s(self, steps: int, start_s: float, before_s: float, until_s: float) -> list[float]:
-        """When that many beats in a row end, as far as they start before the one moment and end
-        until the other.
+        """When that many beats in a row end, as far as they are decided before the one moment and
+        end until the other. The first one is.
         """
         decoding = self._batch.decoding
         more = decoding.count
@@ -77,7 +82,7 @@ class Pace:
         if ends_s[-1] > until_s:
             del ends_s[bisect.bisect_right(ends_s, until_s) :]
         if ends_s[-1] >= before_s:
-            del ends_s[bisect.bisect_left(ends_s, before_s) + 1 :]
+            del ends_s[bisect.bisect_left(ends_s, before_s) + 1 + self._lag :]
         del ends_s[0]
         return ends_s
 
@@ -89,8 +94,8 @@ class Pace:
         more = decoding.count
         sequences, context = self._padded(more, 0), decoding.context
         ends_s: list[float] = []
-        end_s = start_s
-        while len(ends_s) < steps and end_s < before_s and end_s < until_s:
+        end_s = decided_s = start_s
+        while len(ends_s) < steps and (decided_s < before_s or not ends_s) and end_s < until_s:
             if self._drawn_s is not None:
                 duration_s, self._drawn_s = self._drawn_s, None
             else:
@@ -98,6 +103,7 @@ class Pace:
             if end_s + duration_s > until_s:
                 self._drawn_s = duration_s
                 break
+            decided_s = end_s if self._lag else end_s + duration_s
             end_s += duration_s
             ends_s.append(end_s)
             context += more

@@ -13,7 +13,7 @@ from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.blocks import Block
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.sequences import Sequence
+from servelab.engine.core.sequences import RANK, Sequence
 
 _CONTINUOUS = (BatchingMode.CONTINUOUS, BatchingMode.NONE)
 
@@ -23,16 +23,18 @@ class Plan:
 
     ``parts`` are tokens by sequence, in order; ``beat`` is whether each decoding sequence gets its
     token besides. ``preempted`` lost their blocks for it; ``started`` are those that begin or
-    begin again, with their tokens from the prefix cache.
+    begin again, with their tokens from the prefix cache. ``wasted`` are sequences that have ended,
+    which the scheduler did not know.
     """
 
-    __slots__ = ("beat", "end_s", "parts", "preempted", "prefill_tokens", "started")
+    __slots__ = ("beat", "end_s", "parts", "preempted", "prefill_tokens", "started", "wasted")
 
     def __init__(self) -> None:
         self.parts: list[tuple[Sequence, int]] = []
         self.beat = True
         self.preempted: list[Sequence] = []
         self.started: list[tuple[Sequence, int]] = []
+        self.wasted: list[Sequence] = []
         self.end_s = 0.0
         self.prefill_tokens = 0
 
@@ -56,10 +58,13 @@ class Scheduler(Protocol):
 class VllmScheduler:
     """vLLM's rules."""
 
+    _reserves = False  # blocks for a sequence that starts, beside those that it takes
+
     def __init__(self, config: CoreConfig, batch: Batch) -> None:
         self._config = config
         self._batch = batch
         self._slots = config.slots
+        self._divides = config.chunked_prefill
         self._continuous = config.batching in _CONTINUOUS
 
     def plan(self, now_s: float) -> Plan:
@@ -69,8 +74,8 @@ class VllmScheduler:
         budget = self._config.max_batched_tokens - self._batch.decoding.count
         if budget < 0 or not self._all_served(plan, budget, most):
             budget = self._in_order(plan, most)
-        elif plan.parts:
-            budget -= sum(tokens for _, tokens in plan.parts)
+        elif plan.parts or plan.wasted:
+            budget -= sum(tokens for _, tokens in plan.parts) + len(plan.wasted)
         if self._batch.waiting and not plan.preempted and self._open:
             self._admit(plan, now_s, budget, most)
         return plan
@@ -80,18 +85,17 @@ class VllmScheduler:
         batch = self._batch
         if not batch.waiting or len(batch.running) >= self._slots or not self._open:
             return math.inf
-        first = batch.waiting[0]
         # What the batch computes may be what the next in line needs, and let it in.
-        if not batch.caching and not self._fits(first, 0):
+        if batch.steady and not self._fits(batch.waiting[0], 0, 0):
             return math.inf
-        return first.arrived_s + self._config.front_s
+        return batch.oldest_s + self._config.front_s
 
     def beats(self) -> int:
         """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
         batch, decoding = self._batch, self._batch.decoding
         if batch.partial or not 0 < decoding.count <= self._config.max_batched_tokens:
             return 0
-        return decoding.steps_within(decoding.beats_to_end(), batch.pool.free)
+        return decoding.steps_within(decoding.beats_to_end(), batch.pool.free // batch.groups)
 
     def _most_tokens(self) -> int:
         """Most tokens of one sequence in the next step: a long one alone is not held back."""
@@ -113,11 +117,21 @@ class VllmScheduler:
         batch = self._batch
         parts: list[tuple[Sequence, int]] = []
         needed = batch.decoding.blocks_needed(1)
+        size = batch.block_size
+        wasted = [ghost for ghost in batch.ghosts if batch.wastes(ghost)] if batch.ghosts else []
+        for ghost in wasted:
+            budget -= 1
+            needed += ghost.computed % size == 0
+        if budget < 0:
+            return False
         if batch.partial:
-            for last, _ in zip(reversed(batch.running.values()), batch.partial, strict=False):
+            left, ghosts = len(batch.partial), batch.ghosts
+            for last in reversed(batch.running.values()):
                 if last.counted:
                     return False
-            size = batch.block_size
+                left -= last not in ghosts
+                if not left:
+                    break
             for sequence in batch.partial:
                 tokens = min(sequence.known - sequence.computed, most, budget)
                 if tokens == 0:
@@ -126,12 +140,15 @@ class VllmScheduler:
                 computed = sequence.computed
                 needed += -(-(computed + tokens) // size) - -(-computed // size)
                 parts.append((sequence, tokens))
-        if needed > batch.pool.free:
+        if needed * batch.groups > batch.pool.free:
             return False
-        batch.decode(1)
-        for sequence, tokens in parts:
-            batch.take(sequence, sequence.computed, sequence.computed + tokens)
-        plan.parts = parts
+        if wasted:
+            batch.serve(parts, wasted)
+        else:
+            batch.decode(1)
+            for sequence, tokens in parts:
+                batch.take(sequence, sequence.computed, sequence.computed + tokens)
+        plan.parts, plan.wasted = parts, wasted
         return True
 
     def _in_order(self, plan: Plan, most: int) -> int:
@@ -141,10 +158,13 @@ class VllmScheduler:
         """
         batch, decoding = self._batch, self._batch.decoding
         budget = self._config.max_batched_tokens
+        served: dict[Sequence, int] = {}
         waits = False
         for sequence in list(batch.running.values()):
             if sequence.id not in batch.running:
-                break
+                continue
+            if sequence in batch.ghosts and not batch.wastes(sequence):
+                continue
             computed = decoding.computed(sequence) if sequence.counted else sequence.computed
             tokens = min(1 if sequence.counted else sequence.known - computed, most, budget)
             if tokens == 0:
@@ -152,58 +172,100 @@ class VllmScheduler:
                 if sequence.counted:
                     decoding.leave(sequence)
                 continue
-            if not self._make_room(sequence, computed, computed + tokens, plan):
-                break
+            budget += self._make_room(sequence, computed, computed + tokens, plan, served)
+            if sequence.id not in batch.running:
+                continue
             budget -= tokens
+            served[sequence] = tokens
+            if sequence in batch.ghosts:
+                batch.waste(sequence)
+                plan.wasted.append(sequence)
+                continue
+            batch.take(sequence, computed, computed + tokens)
             if not sequence.counted:
                 plan.parts.append((sequence, tokens))
         if waits:
-            batch.partial = [each for each in batch.running.values() if not each.counted]
+            batch.partial = [
+                each
+                for each in batch.running.values()
+                if not each.counted and each not in batch.ghosts
+            ]
         return budget
 
-    def _make_room(self, sequence: Sequence, computed: int, end: int, plan: Plan) -> bool:
-        """Take blocks, preempting from the end of the batch; False if the sequence itself went."""
+    def _make_room(
+        self,
+        sequence: Sequence,
+        computed: int,
+        end: int,
+        plan: Plan,
+        served: dict[Sequence, int],
+    ) -> int:
+        """Preempt until there are blocks, or it has none itself; the budget that comes back.
+
+        It is the last who goes, or by priority one who may have been ``served`` in this step.
+        """
         batch = self._batch
+        batch.release(sequence, computed)
         needed = -(-end // batch.block_size) - -(-computed // batch.block_size)
-        while needed > batch.pool.free:
-            victim = next(reversed(batch.running.values()))
-            batch.preempt(victim)
+        restored = 0
+        while needed * batch.groups > batch.pool.free:
+            victim = self._victim()
+            tokens = served.pop(victim, 0)
+            restored += tokens
+            if tokens and victim in batch.ghosts:
+                plan.wasted.remove(victim)
+                tokens = 0  # it has computed them, as far as its blocks go
+            elif tokens and not victim.counted:
+                plan.parts.remove((victim, tokens))
+            batch.preempt(victim, served=tokens)
             plan.preempted.append(victim)
             if victim is sequence:
-                return False
-        batch.take(sequence, computed, end)
-        return True
+                break
+        return restored
+
+    def _victim(self) -> Sequence:
+        running = self._batch.running.values()
+        return max(running, key=RANK) if self._batch.by_priority else next(reversed(running))
 
     def _admit(self, plan: Plan, now_s: float, budget: int, most: int) -> None:
         """Start those next in line while there are slots, blocks and budget."""
         batch, front_s = self._batch, self._config.front_s
-        waiting, running = batch.waiting, batch.running
-        while budget > 0 and waiting and len(running) < self._slots:
+        waiting, running, slots = batch.waiting, batch.running, self._slots
+        while budget > 0 and waiting and len(running) < slots:
             sequence = waiting[0]
             if sequence.arrived_s + front_s > now_s:
-                return
+                later = batch.next(now_s, front_s) if batch.by_priority else None
+                if later is None:
+                    return
+                sequence = later
             found = batch.find(sequence)
-            in_use = sum(block.users > 0 for block in found) if found else 0
-            if not self._fits(sequence, in_use) or self._waits(sequence, found, budget):
+            in_use = len([block for block in found if block.users]) if found else 0
+            if not self._fits(sequence, in_use, budget):
                 return
-            batch.start(sequence, found, now_s, self._set_aside(sequence))
-            tokens = min(sequence.known - sequence.computed, most, budget)
-            batch.take(sequence, sequence.computed, sequence.computed + tokens)
+            if not self._divides and self._waits(sequence, found, budget):
+                return
+            batch.start(sequence, found, now_s, self._set_aside(sequence) if self._reserves else 0)
+            computed = sequence.computed
+            tokens = min(sequence.known - computed, most, budget)
+            batch.take(sequence, computed, computed + tokens)
             plan.parts.append((sequence, tokens))
-            plan.started.append((sequence, sequence.computed))
+            plan.started.append((sequence, computed))
             budget -= tokens
 
-    def _fits(self, sequence: Sequence, in_use: int) -> bool:
-        """Whether there are blocks to start it; some that it needs are in use anyway."""
+    def _fits(self, sequence: Sequence, in_use: int, budget: int) -> bool:
+        """Whether there are blocks to start it; some that it needs are in use anyway.
+
+        All that its known tokens need must be there, whatever the budget lets it compute.
+        """
         batch = self._batch
         return -(-sequence.known // batch.block_size) - in_use <= batch.pool.free
 
     def _waits(self, sequence: Sequence, found: list[Block], budget: int) -> bool:
         """Whether it waits for a step that has budget for its whole prompt."""
-        if self._config.chunked_prefill or budget == self._config.max_batched_tokens:
+        if budget == self._config.max_batched_tokens:
             return False
         return sequence.known - self._batch.found_tokens(sequence, found) > budget
 
     def _set_aside(self, sequence: Sequence) -> int:
-        """Blocks that are held ready for a sequence that starts: none, it takes what there is."""
+        """Blocks that are held ready for a sequence that starts, if it ``reserves``."""
         return 0

@@ -3,6 +3,7 @@
 What passes in and out are named tuples, because of the immutable types they are made fastest.
 """
 
+import operator
 from collections.abc import Sequence as Seq
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -33,6 +34,7 @@ class CoreRequest(NamedTuple):
     (``length`` at a limit, ``stop`` where the answer ends by itself). ``tokens`` are for the prefix
     cache; without them the request shares no block with another. ``allowed_tokens`` is how many it
     may get for all that the engine knows before, if that is more: what admission reckons with.
+    Of lower ``priority`` is served first, where an engine goes by that.
     """
 
     id: str
@@ -41,6 +43,7 @@ class CoreRequest(NamedTuple):
     reason: FinishReason = FinishReason.LENGTH
     tokens: Tokens | None = None
     allowed_tokens: int = 0
+    priority: int = 0
 
 
 class Finish(NamedTuple):
@@ -97,7 +100,18 @@ class Sequence:
     for; ``chain`` are the blocks that one without token ids gave back. ``cached_tokens`` were found
     when it first started. ``place`` is its place in the batch. It gets ``limit`` tokens; for those
     that it is ``allowed`` a scheduler may hold ``set_aside`` blocks ready.
+
+    Where layers have windows it has ``tables`` of blocks, of which the first ``gone`` are out of
+    the window (see ``windows``); others' prompts are like its own up to the ``junction``. It last
+    took blocks in step ``taken_in`` for the tokens from ``taken_from`` on.
     """
+
+    # Set when it starts, and only where layers have windows.
+    tables: list[list[Block | None]]
+    gone: int
+    junction: int
+    taken_in: int
+    taken_from: int
 
     __slots__ = (
         "allowed",
@@ -108,7 +122,9 @@ class Sequence:
         "counted",
         "end_beat",
         "first_token_s",
+        "gone",
         "id",
+        "junction",
         "kept",
         "keys",
         "known",
@@ -117,15 +133,22 @@ class Sequence:
         "limit",
         "place",
         "preemptions",
+        "priority",
         "prompt_tokens",
         "reason",
         "scheduled_s",
         "set_aside",
+        "tables",
+        "taken_from",
+        "taken_in",
         "tokens",
     )
 
     def __init__(self, request: CoreRequest, now_s: float, limit: int) -> None:
-        self.id, self.prompt_tokens, max_tokens, self.reason, self.tokens, allowed = request
+        self.id, self.prompt_tokens, max_tokens, self.reason, self.tokens, allowed, priority = (
+            request
+        )
+        self.priority = priority
         if limit != max_tokens:
             self.reason = FinishReason.LENGTH
         self.allowed = allowed if allowed > limit else limit
@@ -171,3 +194,9 @@ class Sequence:
                 self.cached_tokens,
             ),
         )
+
+
+# In the batch's order; in that of a queue by priority; of the batch the last one of that order.
+PLACE = operator.attrgetter("place")
+TURN = operator.attrgetter("priority", "arrived_s", "id")
+RANK = operator.attrgetter("priority", "arrived_s")

@@ -46,8 +46,8 @@ class SglangScheduler:
     def plan(self, now_s: float) -> Plan:
         """Decide the next step and take the blocks it needs."""
         plan, batch = Plan(), self._batch
-        first = batch.waiting[0] if batch.waiting else None
-        if not batch.running and first and first.arrived_s >= batch.decoding.last_beat_s:
+        rested = batch.waiting and batch.oldest_s >= batch.decoding.last_beat_s
+        if not batch.running and rested:
             self._set_share(FIRST_SHARE)
         self._prefill(plan, now_s)
         decoding = batch.decoding
@@ -67,7 +67,7 @@ class SglangScheduler:
         running = len(batch.running)
         if not batch.waiting or running >= self._slots or not (self._continuous or not running):
             return math.inf
-        return math.inf if self._full else batch.waiting[0].arrived_s + self._config.front_s
+        return math.inf if self._full else batch.oldest_s + self._config.front_s
 
     def beats(self) -> int:
         """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
@@ -110,8 +110,8 @@ class SglangScheduler:
         self._full_at = None
         unit = min(batch.block_size, config.max_batched_tokens)
         while batch.waiting and budget > 0:
-            sequence = batch.waiting[0]
-            if sequence.arrived_s + config.front_s > now_s:
+            sequence = batch.next(now_s, config.front_s)
+            if sequence is None:
                 return
             if len(batch.running) >= self._slots:
                 self._set_full()

@@ -2,33 +2,25 @@
 
 A step starts when there is work, lasts what the step law says times a seeded jitter, and its tokens
 appear at its end. Decisions are made at a step's start; a request that came or left during a step
-counts from the next one. Call ``submit`` and ``cancel`` as things happen, then ``advance(now_s)``,
-and again at ``next_wake()``. All times are emulated seconds.
+counts from the next one, with ``lag`` from the one after it. Call ``submit`` and ``cancel`` as
+things happen, then ``advance(now_s)``, and again at ``next_wake()``. Times are emulated seconds.
 """
 
 import math
-import operator
 import random
 
 from modelserve.api.spec import BatchingMode
 from modelserve.errors import InputError
 from servelab.engine.core import policies
-from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.deciding import Decisions
 from servelab.engine.core.intake import Intake, QueueFull
 from servelab.engine.core.laws import StepLaw
 from servelab.engine.core.pace import Pace
 from servelab.engine.core.schedule import Plan
-from servelab.engine.core.sequences import (
-    CoreRequest,
-    Finish,
-    FinishReason,
-    FirstToken,
-    Output,
-    Sequence,
-)
+from servelab.engine.core.sequences import PLACE, CoreRequest, Output, Sequence
+from servelab.engine.core.tally import Tally
 
-_PLACE = operator.attrgetter("place")
 # A jitter this far on the short side does not happen.
 LUCK_SIGMAS = 8.0
 
@@ -42,27 +34,29 @@ class EngineCore:
         """``jumps`` off: every step by itself; the tokens' times are the same."""
         self.config = config
         self._jumps = jumps
-        self._batch = Batch(config)
+        self._batch, self._scheduler = policies.make(config)
         self._pace = Pace(config, law, rng, self._batch)
         self._intake = Intake(config)
-        self._scheduler = policies.scheduler(config, self._batch)
-        self._sequences: dict[str, Sequence] = {}
+        self._tally = Tally(self._batch)
+        self._decisions = Decisions(config, self._batch, self._scheduler)
         self._step: Plan | None = None
         self._clock_s = -math.inf  # the last step's end, or when work came to an idle engine
         self._now_s = -math.inf  # the latest time a caller gave
-        self._outputs: list[Output] = []
-        self._ids: tuple[str, ...] | None = None  # of the batch, until it changes
+        self._held_s: float | None = None  # since when no step starts or ends
         self._shortest_s = law.step_s(1, 1, 0, 0, 1) * math.exp(-LUCK_SIGMAS * config.jitter)
 
     @property
     def waiting(self) -> int:
         """Requests in the queue."""
-        return len(self._batch.waiting)
+        batch = self._batch
+        return len(batch.waiting) - batch.left[1] if batch.leaving else len(batch.waiting)
 
     @property
     def running(self) -> int:
         """Requests in the batch."""
-        return len(self._batch.running)
+        batch = self._batch
+        left = batch.left[0] if batch.leaving else 0
+        return len(batch.running) - len(batch.ghosts) - left
 
     @property
     def kv_usage(self) -> float:
@@ -87,56 +81,50 @@ class EngineCore:
         if step is None:
             return []
         tokens = {sequence.id: count for sequence, count in step.parts}
+        running = [*self._batch.running.values(), *step.wasted]
         if step.beat:
-            tokens |= {name: 1 for name, each in self._batch.running.items() if each.counted}
-        return [(name, tokens[name]) for name in self._batch.running if name in tokens]
+            tokens |= {each.id: 1 for each in running if each.counted}
+        if step.wasted:
+            tokens |= {each.id: 1 for each in step.wasted}
+            running.sort(key=PLACE)
+        return [(each.id, tokens[each.id]) for each in running if each.id in tokens]
 
     @property
     def idle(self) -> bool:
         """Whether nothing runs, waits or is under way."""
-        return not self._sequences and self._step is None
+        return self._step is None and not self._goes_on
 
     def submit(self, request: CoreRequest, now_s: float) -> None:
         """Queue a request. Raises QueueFull, TooLarge, or InputError for a duplicate id."""
-        if request.id in self._sequences:
+        if request.id in self._tally.alive:
             raise InputError(f"request id {request.id} is in use: give each request its own")
         limit = self._intake.limit(request)
         self._run(now_s, start_now=False)
         config, batch = self.config, self._batch
         if config.queue_limit is not None:
-            unscheduled = len(batch.waiting) - max(0, config.slots - len(batch.running))
+            unscheduled = self.waiting - max(0, config.slots - self.running)
             if unscheduled >= config.queue_limit:
                 raise QueueFull(f"{config.queue_limit} requests wait already")
         sequence = Sequence(request, now_s, limit)
-        self._sequences[sequence.id] = sequence
-        batch.waiting.append(sequence)
+        self._tally.alive[sequence.id] = sequence
+        batch.queue(sequence)
         if self._step is None and now_s > self._clock_s:
             self._clock_s = now_s
 
     def cancel(self, request_id: str, now_s: float) -> None:
-        """Drop a request; its blocks are free from the next step on. Unknown ids are ignored."""
+        """Drop a request; its blocks are free when the scheduler knows. Unknown ids are ignored."""
         self._run(now_s, start_now=False)
-        sequence = self._sequences.pop(request_id, None)
+        sequence = self._tally.cancel(request_id, now_s)
         if sequence is None:
             return
-        batch, step = self._batch, self._step
-        counted = sequence.counted
-        batch.drop(sequence)
-        self._ids = None
-        finish = sequence.finish(FinishReason.ABORT, now_s)
-        if step is None:
-            batch.free(sequence)
-        else:
-            # What the step computes of it is in blocks that it has until the end.
-            sequence.computed += counted and step.beat
-            batch.leaving.append(sequence)
-        self._outputs.append(Output((), (), finished=(finish,)))
+        self._decisions.drop(sequence, self._step, now_s, held=self._held_s is not None)
+        if not self._tally.alive and self._batch.ghosts:
+            self._decisions.let_go()
 
     def advance(self, now_s: float) -> list[Output]:
         """Everything that came about up to now, in order; starts the next step if there is work."""
         self._run(now_s, start_now=True)
-        outputs, self._outputs = self._outputs, []
-        return outputs
+        return self._tally.take()
 
     def settle(self, now_s: float, *, until_finish: bool = False) -> list[Output]:
         """As ``advance``, but a step due exactly now is not started yet.
@@ -144,8 +132,7 @@ class EngineCore:
         ``until_finish``: not even up to now, but to the end of the first step that ends a request.
         """
         self._run(now_s, start_now=False, until_finish=until_finish)
-        outputs, self._outputs = self._outputs, []
-        return outputs
+        return self._tally.take()
 
     def end_step(self, end_s: float) -> None:
         """Let the step under way, if there is one, end then: something holds it up, or no longer.
@@ -155,13 +142,55 @@ class EngineCore:
         if self._step is not None:
             self._step.end_s = max(end_s, self._now_s)
 
+    def hold(self, now_s: float, *, requeue: bool = False) -> None:
+        """Start and end no step until ``release``; what is under way ends so much later.
+
+        ``requeue``: the step under way is waited for, and all that run lose their blocks and queue
+        up again.
+        """
+        self._run(now_s, start_now=False)
+        held_s, self._held_s = self._held_s, None
+        if requeue:
+            self.end_step(now_s)
+            self._run(now_s, start_now=False)
+            self._batch.bury()
+            self._batch.dismiss()
+            for sequence in list(self._batch.running.values()):
+                self._batch.preempt(sequence, to_end=True)
+            self._tally.regroup()
+        self._held_s = self._now_s if held_s is None else held_s
+
+    def release(self, now_s: float) -> None:
+        """Go on after ``hold``."""
+        held_s, self._held_s = self._held_s, None
+        if held_s is None:
+            return
+        now_s = max(now_s, self._now_s)
+        if self._step is not None:
+            self._step.end_s += now_s - held_s
+        self._clock_s = max(self._clock_s, now_s)
+
+    def forget(self, now_s: float) -> bool:
+        """Empty the prefix cache, if nothing runs, and nothing waits but for ``release``."""
+        self._run(now_s, start_now=False)
+        batch = self._batch
+        held = self._held_s is not None
+        if self._step is not None or self.running or (batch.waiting and not held):
+            return False
+        batch.bury()
+        batch.dismiss()
+        batch.pool.forget()
+        return True
+
     def next_wake(self) -> float | None:
         """When ``advance`` has something to do or to tell; None while nothing runs or waits."""
-        if self._outputs:
+        if self._tally.outputs:
             return self._now_s
+        if self._held_s is not None:
+            return None
         if self._step is not None:
             return self._step.end_s
-        return self._start_at() if self._sequences else None
+        return self._start_at() if self._goes_on else None
 
     def no_finish_before_s(self) -> float | None:
         """A moment before which none of the present requests ends, whoever else comes.
@@ -171,7 +200,7 @@ class EngineCore:
         side. So a caller who waits for ends need not look at every step.
         """
         wake_s = self.next_wake()
-        if wake_s is None or self._outputs:
+        if wake_s is None or self._tally.outputs:
             return wake_s
         batch = self._batch
         steps = batch.decoding.beats_to_end() if batch.decoding.count else 2**62
@@ -181,6 +210,11 @@ class EngineCore:
         # Of a step under way the end is known, and one that has not started ends later.
         return wake_s + (steps - (self._step is not None)) * self._shortest_s
 
+    @property
+    def _goes_on(self) -> bool:
+        """Whether there is anybody, at least for the scheduler."""
+        return bool(self._tally.alive or self._batch.ghosts or self._batch.leaving)
+
     def _start_at(self) -> float:
         """When the next step may start: at once, or when an idle engine's first request may."""
         batch, config = self._batch, self.config
@@ -189,128 +223,72 @@ class EngineCore:
         delay_s = config.front_s
         if config.batching == BatchingMode.DYNAMIC and len(batch.waiting) < config.slots:
             delay_s = max(delay_s, config.gather_s)
-        return max(self._clock_s, batch.waiting[0].arrived_s + delay_s)
+        return max(self._clock_s, batch.oldest_s + delay_s)
 
     def _run(self, now_s: float, *, start_now: bool, until_finish: bool = False) -> None:
         """Finish and start steps up to now. One due exactly now starts only if ``start_now``."""
         if now_s > self._now_s:
             self._now_s = now_s
-        while True:
+        while self._held_s is None:
             if self._step is not None:
                 if self._step.end_s > now_s:
                     return
                 if self._end(self._step) and until_finish:
                     return
-            if not self._sequences:
+            if self._batch.ghosts:
+                self._decisions.let_go()
+            if not self._goes_on:
                 return
             start_s = self._start_at()
             if start_s > now_s or (start_s == now_s and not start_now):
                 return
             if self._jumps and start_s < now_s and self._jump(start_s, now_s):
-                if self._outputs[-1].finished and until_finish:
+                if self._tally.outputs[-1].finished and until_finish:
                     return
             else:
                 self._start(start_s)
 
     def _jump(self, start_s: float, now_s: float) -> bool:
         """Run the steps in which all decode and nobody starts; whether there were any."""
-        batch, scheduler = self._batch, self._scheduler
-        ready_s = scheduler.ready_s() if batch.waiting else math.inf
-        if ready_s <= start_s or (steps := scheduler.beats()) == 0:
+        batch, scheduler, decisions = self._batch, self._scheduler, self._decisions
+        if batch.leaving or (batch.ghosts and any(map(batch.wastes, batch.ghosts))):
             return False
+        ready_s = scheduler.ready_s() if batch.waiting else math.inf
+        known_s = decisions.known_s(start_s)
+        if ready_s <= known_s or (steps := scheduler.beats()) == 0:
+            return False
+        if batch.ghosts:
+            steps = 1  # then they have left
         ends_s = self._pace.ends_s(steps, start_s, ready_s, now_s)
         if not ends_s:
             return False
-        steps, at_s = len(ends_s), ends_s[-1]
-        batch.decode(steps)
-        ids = self._decoded_ids()
-        ended = batch.decoding.beat(steps, at_s)
-        finished = self._leave(ended, at_s) if ended else ()
-        self._clock_s = at_s
-        self._outputs.append(tuple.__new__(Output, (tuple(ends_s), ids, (), finished, (), 0)))
+        batch.decode(len(ends_s))
+        decisions.follow(start_s, ends_s)
+        self._clock_s = ends_s[-1]
+        if self._tally.beats(ends_s) and not self._tally.alive:
+            decisions.let_go()
         return True
 
     def _start(self, start_s: float) -> None:
+        """Start a step, unless nobody is left for it."""
         if not self._batch.running:
             self._pace.start()
-        plan = self._scheduler.plan(start_s)
+        plan = self._decisions.next(start_s)
         if plan.started or plan.preempted:
-            self._ids = None
-        duration_s, plan.prefill_tokens = self._pace.step_s(plan)
-        plan.end_s = start_s + duration_s
-        self._step = plan
+            self._tally.regroup()
+        if self._tally.alive or plan.wasted or plan.parts:
+            duration_s, plan.prefill_tokens = self._pace.step_s(plan)
+            plan.end_s = start_s + duration_s
+            self._step = plan
 
     def _end(self, plan: Plan) -> bool:
-        """Apply a step, after which finished and cancelled ones leave; whether any finished."""
-        batch, at_s = self._batch, plan.end_s
-        ended = batch.decoding.beat(1, at_s) if plan.beat else []
-        firsts: list[FirstToken] = []
-        if plan.parts:
-            ids, done = self._compute(plan, at_s, firsts)
-            ended += done
-            ended.sort(key=_PLACE)
-        else:
-            ids = self._decoded_ids()
-        finished = self._leave(ended, at_s) if ended else ()
-        for sequence in batch.leaving:
-            batch.free(sequence)
-        batch.leaving.clear()
+        """Apply a step; whether anybody finished."""
+        batch, tally = self._batch, self._tally
+        finished = tally.step(plan)
+        if batch.leaving and not batch.lag:
+            batch.dismiss()
         self._step = None
-        self._clock_s = at_s
-        alive = self._sequences
-        preempted = tuple([each.id for each in plan.preempted if alive.get(each.id) is each])
-        output = ((at_s,), ids, tuple(firsts), finished, preempted, plan.prefill_tokens)
-        self._outputs.append(tuple.__new__(Output, output))
-        return bool(finished)
-
-    def _compute(
-        self, plan: Plan, at_s: float, firsts: list[FirstToken]
-    ) -> tuple[tuple[str, ...], list[Sequence]]:
-        """Count what a step computed of single sequences; who got a token, and who has all now."""
-        batch = self._batch
-        running, join = batch.running, batch.decoding.join
-        ids: list[str] = []
-        done: list[Sequence] = []
-        for sequence, tokens in plan.parts:
-            sequence.computed += tokens
-            known = sequence.known
-            if sequence.computed < known or running.get(sequence.id) is not sequence:
-                continue
-            sequence.known = known + 1
-            sequence.last_token_s = at_s
-            ids.append(sequence.id)
-            if sequence.first_token_s is None:
-                sequence.first_token_s = at_s
-                first = (
-                    sequence.id,
-                    at_s,
-                    sequence.arrived_s,
-                    sequence.prompt_tokens,
-                    sequence.cached_tokens,
-                )
-                firsts.append(tuple.__new__(FirstToken, first))
-            if known + 1 - sequence.prompt_tokens < sequence.limit:
-                join(sequence)
-            else:
-                done.append(sequence)
-        batch.partial = [each for each in batch.partial if not each.counted and each not in done]
-        return (self._decoded_ids() if plan.beat else tuple(ids)), done
-
-    def _decoded_ids(self) -> tuple[str, ...]:
-        """Who got a token in a beat: all but those with more to compute."""
-        batch, ids = self._batch, self._ids
-        if batch.partial:
-            left = {sequence.id for sequence in batch.partial}
-            return tuple([name for name in batch.running if name not in left])
-        if ids is None:
-            ids = self._ids = tuple(batch.running)
-        return ids
-
-    def _leave(self, ended: list[Sequence], at_s: float) -> tuple[Finish, ...]:
-        """Those with all their tokens go, in the batch's order."""
-        batch, alive = self._batch, self._sequences
-        for sequence in ended:
-            del alive[sequence.id], batch.running[sequence.id]
-            batch.free(sequence)
-        self._ids = None
-        return tuple([sequence.finish(sequence.reason, at_s) for sequence in ended])
+        self._clock_s = plan.end_s
+        if finished and batch.lag and not tally.alive:
+            self._decisions.let_go()
+        return finished

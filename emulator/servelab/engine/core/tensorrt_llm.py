@@ -11,7 +11,9 @@ from servelab.engine.core.sequences import Sequence
 class NoEvictScheduler(VllmScheduler):
     """TensorRT-LLM's default rules."""
 
-    def _fits(self, sequence: Sequence, in_use: int) -> bool:
+    _reserves = True
+
+    def _fits(self, sequence: Sequence, in_use: int, budget: int) -> bool:
         """Whether there are blocks for it to its end, however long the others go on."""
         batch = self._batch
         free = batch.pool.size + batch.pool.shared - batch.set_aside

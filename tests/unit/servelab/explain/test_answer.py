@@ -44,7 +44,11 @@ def test_windows_leave_room_for_more_users_with_long_requests() -> None:
     gemma = models.find("gemma-3-27b-it")
     asked = Question(gemma, H100, max_model_tokens=16_384, input_tokens=9000, output_tokens=216)
     room = kv.room_bytes(gemma, H100, 1)
-    assert answer.answer(asked).users == room // gemma.kv_bytes(9216)
+    in_full, in_windows = (
+        room // each for each in (9216 * gemma.kv_bytes(1), gemma.kv_bytes(9216))
+    )
+    # A window begins inside a block, and who starts must find room for all of its prompt.
+    assert 3 * in_full < answer.answer(asked).users < in_windows
 
 
 def test_more_users_give_more_tokens_and_wait_longer_for_each() -> None:

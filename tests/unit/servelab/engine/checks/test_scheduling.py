@@ -6,8 +6,19 @@ import pytest
 
 from servelab.engine.checks import scheduling as replay
 
-RECORDING = Path(__file__).parent / "recordings" / "vllm-0.33.0-scheduler.json"
-CASES = {case.name: case for case in replay.RECORDING.validate_json(RECORDING.read_bytes())}
+RECORDINGS = Path(__file__).parent / "recordings"
+# Beside the first: random loads given to vLLM 0.33.0's Scheduler and AsyncScheduler (Apache-2.0)
+# by a script of ours that runs no model.
+NAMES = (
+    "vllm-0.33.0-scheduler.json",
+    "vllm-0.33.0-scheduler-windows-async.json",
+    "vllm-0.33.0-scheduler-priority.json",
+)
+CASES = {
+    case.name: case
+    for name in NAMES
+    for case in replay.RECORDING.validate_json((RECORDINGS / name).read_bytes())
+}
 
 
 def case(**changes: object) -> replay.Case:

@@ -12,7 +12,7 @@ def filled(*keys: int, size: int = 8) -> tuple[BlockPool, list[Block]]:
     """A pool with blocks of these keys, in use."""
     pool = BlockPool(size)
     pool.take(len(keys))
-    return pool, [pool.keep(key) for key in keys]
+    return pool, [pool.add(key) for key in keys]
 
 
 def test_a_block_that_was_given_back_is_still_found() -> None:
