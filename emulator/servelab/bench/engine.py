@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent import futures
 
 from modelserve import errors
-from servelab.bench import figure, machine, streams, wrk
+from servelab.bench import figure, machine, neighbours, soak, streams, wrk
 from servelab.bench.registry import Say
 
 DURATION_S = 6.0
@@ -38,8 +38,8 @@ OPEN_STREAMS = 2000
 OPEN_TOKENS = 20
 OPEN_STEP_S = 0.25
 
-SOAK_SAMPLE_S = 5.0
-SOAK_WARM_UP = 0.1  # of the soak
+NEIGHBOUR_STEP_S = 0.005
+SOAK_MIN = 0.5
 
 PLAIN_GOAL_PER_S = 10_000
 CHUNKS_GOAL_PER_S = 80_000
@@ -49,9 +49,11 @@ TIMING_GOAL_S = 0.005
 class Host:
     """The engine's process."""
 
-    def __init__(self, step_s: float, slots: int) -> None:
+    def __init__(self, step_s: float, slots: int, *, caching: bool = True) -> None:
+        """``caching``: with a prefix cache, as an engine has of itself."""
         command = [sys.executable, "-P", "-m", "servelab.bench.enginehost"]
         command += ["--step-seconds", repr(step_s), "--slots", str(slots)]
+        command += [] if caching else ["--no-prefix-caching"]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -90,9 +92,9 @@ class Host:
 
 
 @contextlib.contextmanager
-def hosted(step_s: float, slots: int) -> Iterator[Host]:
+def hosted(step_s: float, slots: int, *, caching: bool = True) -> Iterator[Host]:
     """An engine's process, ended in the end."""
-    host = Host(step_s, slots)
+    host = Host(step_s, slots, caching=caching)
     try:
         yield host
     finally:
@@ -103,23 +105,23 @@ def run(
     samples: int | None,
     say: Say,
     duration_s: float | None = None,
-    soak_min: float | None = None,
+    soak_min: float = SOAK_MIN,
 ) -> Sequence[figure.Figure]:
     """Each load for ``duration_s``; of several ``samples`` the medians.
 
-    ``soak_min``: also watch the memory under load so long. Raises SetUpError without ``wrk``.
+    ``soak_min``: how long to watch the memory under load. Raises SetUpError without ``wrk``.
     """
     wrk.check()
     rounds = [_once(duration_s or DURATION_S, say) for _ in range(samples or 1)]
     figures = [_median(each) for each in zip(*rounds, strict=True)]
-    if soak_min is not None:
-        figures += _soak(soak_min * 60, say)
-    return figures
+    return [*figures, *_soak(soak_min * 60, say)]
 
 
 def _once(duration_s: float, say: Say) -> Sequence[figure.Figure]:
-    plain, chunks = _plain(duration_s, say), _chunks(duration_s, say)
-    return (*plain, *chunks, _timing(chunks[0].value, duration_s, say), *_open(say))
+    plain = [*_plain(duration_s, say), *_plain(duration_s, say, caching=False)]
+    chunks = _chunks(duration_s, say)
+    timing = _timing(chunks[0].value, duration_s, say)
+    return (*plain, *chunks, timing, *_open(say), _neighbour(say))
 
 
 def _median(rounds: Sequence[figure.Figure]) -> figure.Figure:
@@ -127,21 +129,23 @@ def _median(rounds: Sequence[figure.Figure]) -> figure.Figure:
     return sorted(rounds, key=lambda each: each.value)[(len(rounds) - 1) // 2]
 
 
-def _plain(duration_s: float, say: Say) -> Sequence[figure.Figure]:
-    say("short answers")
-    with hosted(PLAIN_STEP_S, PLAIN_CONNECTIONS) as host:
+def _plain(duration_s: float, say: Say, *, caching: bool = True) -> Sequence[figure.Figure]:
+    """Without a prefix cache too: other simulators have none, or leave it off."""
+    kind = "plain_requests" if caching else "plain_requests_uncached"
+    say(f"short answers, {'with' if caching else 'without'} a prefix cache")
+    with hosted(PLAIN_STEP_S, PLAIN_CONNECTIONS, caching=caching) as host:
         began_s = host.cpu_s
-        bodies = wrk.chats(PLAIN_TOKENS, stream=False)
+        bodies = wrk.chats([PLAIN_TOKENS], stream=False)
         found = wrk.load(host.port, bodies, PLAIN_CONNECTIONS, duration_s)
         used_s = host.cpu_s - began_s
-    return _rates("plain_requests", found.requests, found.duration_s, used_s, PLAIN_GOAL_PER_S)
+    return _rates(kind, found.requests, found.duration_s, used_s, PLAIN_GOAL_PER_S)
 
 
 def _chunks(duration_s: float, say: Say) -> Sequence[figure.Figure]:
     say("streams, as fast as it can")
     with hosted(CHUNK_STEP_S, CHUNK_CONNECTIONS) as host:
         began_s = host.cpu_s
-        bodies = wrk.chats(CHUNK_TOKENS, stream=True)
+        bodies = wrk.chats([CHUNK_TOKENS], stream=True)
         found = wrk.load(host.port, bodies, CHUNK_CONNECTIONS, duration_s)
         used_s = host.cpu_s - began_s
     chunks = found.requests * CHUNK_TOKENS
@@ -163,7 +167,7 @@ def _timing(chunks_per_s: float, duration_s: float, say: Say) -> figure.Figure:
     step_s = TIMED_CONNECTIONS / (TIMED_LOAD * chunks_per_s)
     with hosted(step_s, TIMED_CONNECTIONS) as host:
         # Of all lengths: else all streams would end, and all new requests come, at the same time.
-        bodies = [body for tokens in TIMED_TOKENS for body in wrk.chats(tokens, stream=True)[:1]]
+        bodies = wrk.chats(TIMED_TOKENS, stream=True)
         arguments = (host.port, bodies, TIMED_CONNECTIONS, SETTLE_S + duration_s)
         with futures.ThreadPoolExecutor(1) as pool:
             loading = pool.submit(wrk.load, *arguments)
@@ -189,20 +193,15 @@ def _open(say: Say) -> Sequence[figure.Figure]:
     )
 
 
+def _neighbour(say: Say) -> figure.Figure:
+    say("a stream beside requests of megabytes")
+    with hosted(NEIGHBOUR_STEP_S, CHUNK_CONNECTIONS) as host:
+        longest_s = asyncio.run(neighbours.longest_wait_s(host.port))
+    late_s = max(0.0, longest_s - NEIGHBOUR_STEP_S)
+    return figure.Figure("stall_by_large_requests", late_s, "s", samples=neighbours.TIMES)
+
+
 def _soak(duration_s: float, say: Say) -> Sequence[figure.Figure]:
-    """Short answers and streams in turns, and the memory after the warm-up and at the end."""
     say(f"memory over {duration_s:.0f} s")
-    began_s, requests = time.monotonic(), 0
-    sizes: list[tuple[float, int]] = []
     with hosted(PLAIN_STEP_S, CHUNK_CONNECTIONS) as host:
-        while (passed_s := time.monotonic() - began_s) < duration_s:
-            stream = bool(requests) and len(sizes) % 2 == 1
-            bodies = wrk.chats(CHUNK_TOKENS if stream else PLAIN_TOKENS, stream=stream)
-            requests += wrk.load(host.port, bodies, PLAIN_CONNECTIONS, SOAK_SAMPLE_S).requests
-            sizes.append((passed_s + SOAK_SAMPLE_S, host.rss_bytes))
-    warm = [size for at_s, size in sizes if at_s >= SOAK_WARM_UP * duration_s]
-    return (
-        figure.Figure("soak_rss_start_bytes", warm[0], "bytes", samples=requests),
-        figure.Figure("soak_rss_end_bytes", warm[-1], "bytes", samples=requests),
-        figure.Figure("soak_rss_growth", warm[-1] / warm[0] - 1, "share", samples=requests),
-    )
+        return soak.run(host.port, lambda: host.rss_bytes, duration_s)

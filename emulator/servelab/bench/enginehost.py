@@ -1,8 +1,8 @@
 """The process that bench ``engine`` measures: one engine with equal steps, over the real server.
 
-It prints ``{"port", "pid"}``; a line on stdin makes it print how late tokens were since the last
-one; it ends with stdin. Lateness is from the end of a token's step until the answers' bytes are
-written, one after the other.
+It prints ``{"port"}``. A line on stdin makes it print how late tokens were since the last one, if
+there was one; it ends with stdin. Lateness is from the end of a token's step until the answers'
+bytes are written, one after the other.
 """
 
 import argparse
@@ -62,13 +62,14 @@ class Lateness:
         return {"late_s": float("nan"), "tokens": 0}
 
 
-async def serve(step_s: float, slots: int) -> None:
+async def serve(step_s: float, slots: int, *, caching: bool = True) -> None:
     """Serve until stdin ends."""
     clock = SystemClock()
-    config = CoreConfig(slots, BATCHED_TOKENS, MAX_MODEL_TOKENS, KV_BLOCKS)
+    config = CoreConfig(
+        *(slots, BATCHED_TOKENS, MAX_MODEL_TOKENS, KV_BLOCKS), prefix_caching=caching
+    )
     server = EngineServer(EngineSpec(MODEL, MODEL, config, SteadyLaw(step_s), 0.9, 1), clock)
     late = Lateness(clock)
-    server.driver.on_flushed, server.driver.on_sent = late.flushed, late.sent
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
     await server.start(sock)
@@ -78,6 +79,8 @@ async def serve(step_s: float, slots: int) -> None:
         lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
     )
     while await reader.readline():
+        # Not before: it takes some per cent of the time.
+        server.driver.on_flushed, server.driver.on_sent = late.flushed, late.sent
         _say(late.take(0.99))
     await server.kill()
 
@@ -92,8 +95,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--step-seconds", type=float, required=True)
     parser.add_argument("--slots", type=int, required=True)
-    arguments = parser.parse_args()
-    loops.run(serve(arguments.step_seconds, arguments.slots))
+    parser.add_argument("--no-prefix-caching", action="store_false", dest="caching")
+    given = parser.parse_args()
+    loops.run(serve(given.step_seconds, given.slots, caching=given.caching))
 
 
 if __name__ == "__main__":

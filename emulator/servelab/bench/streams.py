@@ -69,11 +69,37 @@ class _Run:
             self.over.set()
 
 
+async def visits(port: int, tokens: int, duration_s: float) -> int:
+    """One client after the other for so long: by turns for a short answer and for a stream that it
+    leaves at its first bytes. How many came.
+    """
+    loop = asyncio.get_running_loop()
+    asks = [request(tokens, stream=stream) for stream in (False, True)]
+    began_s, count = loop.time(), 0
+    while loop.time() - began_s < duration_s:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(asks[count % 2])
+        await reader.read(1)
+        # What is unread when it closes makes it an abort.
+        writer.transport.abort()
+        count += 1
+    return count
+
+
+def request(tokens: int, *, stream: bool) -> bytes:
+    """A chat request for so many tokens, as it goes over the wire."""
+    return post(wrk.PATH, json.dumps(wrk.chats([tokens], stream=stream, prompts=1)[0]).encode())
+
+
+def post(path: str, body: bytes) -> bytes:
+    """A request with JSON."""
+    head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    return head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
 async def hold(port: int, count: int, tokens: int) -> Streams:
     """Open so many streams of so many tokens each; returns when all have ended."""
-    body = json.dumps(wrk.chats(tokens, stream=True)[0]).encode()
-    head = f"POST {wrk.PATH} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
-    ask = head.encode() + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    ask = request(tokens, stream=True)
     run = _Run(count, tokens)
     loop = asyncio.get_running_loop()
     gate = asyncio.Semaphore(CONNECTING)

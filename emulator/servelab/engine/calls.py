@@ -1,8 +1,10 @@
 """A checked request, whatever engine it was put to."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from modelserve.errors import ModelServeError
 from servelab.engine.text import answers, encoding, writing
@@ -24,17 +26,16 @@ class Served:
         return dict(self.options).get(option, "false") != "false"
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """One prompt: its length, its text where it may be echoed, its ids where it is not text."""
 
     tokens: int
     text: str = ""
     ids: tuple[int, ...] = ()
 
-    def encoded(self) -> list[int]:
+    def encoded(self) -> Sequence[int]:
         """Its token ids."""
-        return list(self.ids) or encoding.encode(self.text)
+        return self.ids or encoding.encode(self.text)
 
 
 class Calling(StrEnum):
@@ -45,8 +46,7 @@ class Calling(StrEnum):
     NAMED = "named"  # a certain one
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """A checked request. ``max_tokens`` None: as many as the model's length leaves."""
 
     chat: bool
@@ -67,10 +67,14 @@ class Call:
     logprobs: int | None = None  # candidates beside the token; -1: all; None: no probabilities
     prompt_logprobs: bool = False
     return_token_ids: bool = False
+    prompt_text: bool = False  # the answer tells the prompt
+    weight_versions: bool = False  # and by which weights its tokens were made
+    stream_interval: int = 1  # tokens of an event
     role: str = "assistant"
     write: writing.Write | None = None  # what the answer must be; None: words
     tells_cached: bool = False  # usage says how much of the prompt was in the prefix cache
     calling: Calling | None = None  # the answer is a call of a function
+    priority: int = 0  # of lower ones first, where the engine goes by that
     late: ModelServeError | None = None  # what the engine says once headers are out
 
     def limit_tokens(self, prompt: Prompt, served: Served) -> int:

@@ -3,17 +3,18 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from modelserve.errors import ModelServeError
 from modelserve.ports import Clock
+from servelab.engine import alarms
 from servelab.engine.core.sequences import CoreRequest, Finish, FirstToken, Output
 from servelab.engine.core.stepping import EngineCore
 
 LOGGER = logging.getLogger(__name__)
-# uvloop's timers count in whole milliseconds, and may be early by less than one.
-TIMER_REAL_S = 0.001
+# A turn is not set anew for the sake of less; timers of whole milliseconds may be as early.
+SLACK_REAL_S = 0.001
 # Less than this is no delay.
 LEAST_REAL_S = 1e-6
 # So late a turn does not wait for the loop, which may have many requests to read before.
@@ -54,14 +55,6 @@ class Observer(Protocol):
     def observe(self, outputs: Sequence[Output]) -> None: ...
 
 
-class Timers(Protocol):
-    """What a driver needs of an event loop."""
-
-    def call_soon(self, callback: Callable[[], object]) -> asyncio.Handle: ...
-
-    def call_later(self, delay: float, callback: Callable[[], object]) -> asyncio.Handle: ...
-
-
 class Driver:
     """One engine's clockwork, with one timer. Tokens due within ``coalesce_real_s`` go together.
 
@@ -75,7 +68,7 @@ class Driver:
         clock: Clock,
         observer: Observer,
         coalesce_real_s: float = 0.0005,
-        timers: Timers | None = None,
+        timers: alarms.Timers | None = None,
     ) -> None:
         self.on_flushed: Callable[[], None] | None = None
         self.on_sent: Callable[[Sequence[Output]], None] | None = None
@@ -83,10 +76,11 @@ class Driver:
         self._clock = clock
         self._observer = observer
         self._coalesce_real_s = coalesce_real_s
-        self._timers = timers or asyncio.get_running_loop()
+        self._timers = timers or alarms.of(asyncio.get_running_loop())
         self._sinks: dict[str, Sink] = {}
-        self._handle: asyncio.Handle | None = None
-        self._due_real_s = 0.0  # when the next turn is
+        self._handle: alarms.Handle | None = None
+        self._wake_s = 0.0  # what the core wanted when the next turn was set
+        self._due_real_s = 0.0  # when it is
         self._not_before_real_s = 0.0  # the earliest it may be
         self._rested_real_s = 0.0  # as long after the last turn as it took
 
@@ -119,12 +113,41 @@ class Driver:
             self._core.cancel(request_id, self._clock.now_s())
             self._arm()
 
+    @property
+    def sinks(self) -> Sequence[Sink]:
+        """Of all sequences that wait or run."""
+        return list(self._sinks.values())
+
+    def abort(self, sinks: Collection[Sink]) -> None:
+        """End the sequences of these sinks, which are told of it."""
+        now_s, wanted = self._clock.now_s(), set(sinks)
+        for request_id in [each for each, sink in self._sinks.items() if sink in wanted]:
+            self._core.cancel(request_id, now_s)
+        self.settle()
+
+    def hold(self, *, requeue: bool) -> None:
+        """Compute nothing until ``release``; ``requeue``: all that run queue up again."""
+        self._core.hold(self._clock.now_s(), requeue=requeue)
+        self.settle()
+
+    def release(self) -> None:
+        """Go on after ``hold``."""
+        self._core.release(self._clock.now_s())
+        self.settle()
+
+    def forget(self) -> bool:
+        """Empty the prefix cache, if nothing runs or waits; whether it was done."""
+        done = self._core.forget(self._clock.now_s())
+        self.settle()
+        return done
+
     def stop(self) -> None:
         """Drop all requests and do nothing until the next."""
         self._sinks.clear()
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
+        self._timers.close()
 
     def settle(self) -> None:
         """Bring the core and the observer up to now."""
@@ -134,22 +157,24 @@ class Driver:
     def _arm(self) -> None:
         """See that there is a turn when the core wants one, but not before it may be."""
         wake_s = self._core.next_wake()
-        if wake_s is None:
+        if wake_s is None or (self._handle is not None and wake_s >= self._wake_s):
             return
         clock = self._clock
         now_real_s = clock.real_s()
         wake_real_s = now_real_s + (wake_s - clock.now_s()) / clock.scale
         due_real_s = max(wake_real_s, self._not_before_real_s)
         if self._handle is not None:
-            if due_real_s > self._due_real_s - TIMER_REAL_S:
+            if due_real_s > self._due_real_s - SLACK_REAL_S:
                 return
             self._handle.cancel()
-        self._due_real_s = due_real_s
-        ticks = math.ceil((due_real_s - now_real_s - LEAST_REAL_S) / TIMER_REAL_S)
-        if ticks <= 0:
-            self._handle = self._timers.call_soon(self._turn)
+        self._wake_s, self._due_real_s = wake_s, due_real_s
+        timers, delay_s = self._timers, due_real_s - now_real_s
+        if timers.tick_s:
+            delay_s = math.ceil((delay_s - LEAST_REAL_S) / timers.tick_s) * timers.tick_s
+        if delay_s < LEAST_REAL_S:
+            self._handle = timers.call_soon(self._turn)
         else:
-            self._handle = self._timers.call_later(ticks * TIMER_REAL_S, self._turn)
+            self._handle = timers.call_later(delay_s, self._turn)
 
     def _hurry(self) -> None:
         """Have the turn now that the loop is late with. Half of the time is left for requests."""

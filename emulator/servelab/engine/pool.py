@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from modelserve.errors import InputError, ModelServeError, SetUpError
+from servelab.engine.metering import Load
 from servelab.engine.worker import LINE_LIMIT_BYTES
 
 LOGGER = logging.getLogger(__name__)
 START_LIMIT_REAL_S = 60.0
 STOP_LIMIT_REAL_S = 5.0
+LOADS_LIMIT_REAL_S = 2.0
 RESTART_PAUSE_REAL_S = 0.5
 LONGEST_PAUSE_REAL_S = 10.0
 
@@ -29,6 +31,7 @@ class _Process:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.engines: set[str] = set()
+        self.dials: dict[str, str] = {}
         self._ids = itertools.count()
         self._pending: dict[int, asyncio.Future[Any]] = {}
 
@@ -149,6 +152,7 @@ class WorkerPool:
             # A cancelled wait leaves it: the worker has the command, and `kill` must find it.
             process.engines.discard(uid)
             raise
+        process.dials[uid] = dial
         return dial
 
     async def open(self, uid: str) -> None:
@@ -162,6 +166,10 @@ class WorkerPool:
         """Listen, if it does not yet: from now on /health answers 200."""
         await self._reserved(uid).call("serve", uid)
 
+    async def disturb(self, uid: str, *, hung: bool, factor: float) -> None:
+        """Let it answer nothing, and its steps take ``factor`` as long; or be well again."""
+        await self._reserved(uid).call("disturb", uid, hung=hung, factor=factor)
+
     async def drain(self, uid: str, grace_real_s: float) -> None:
         """As SIGTERM: no new connections; returns when all is answered or the grace is over."""
         await self._end(uid, "drain", grace_real_s=grace_real_s)
@@ -170,6 +178,21 @@ class WorkerPool:
         """As SIGKILL: connections are cut. An unknown engine is dead already."""
         await self._end(uid, "kill")
 
+    def dial(self, uid: str) -> str:
+        """The address that an engine has; empty while it has none."""
+        process = self._of(uid)
+        return "" if process is None else process.dials.get(uid, "")
+
+    async def loads(self) -> Mapping[str, Load]:
+        """What the engines that serve have done so far; none of a worker that does not answer."""
+        found: dict[str, Load] = {}
+        for process in list(self._processes):
+            with contextlib.suppress(ModelServeError, TimeoutError):
+                async with asyncio.timeout(LOADS_LIMIT_REAL_S):
+                    told = await process.call("loads", "")
+                found |= {uid: Load.parse(body) for uid, body in told.items()}
+        return found
+
     async def _end(self, uid: str, operation: str, **arguments: object) -> None:
         process = self._of(uid)
         if process is None:
@@ -177,6 +200,7 @@ class WorkerPool:
         with contextlib.suppress(WorkerError):
             await process.call(operation, uid, **arguments)
         process.engines.discard(uid)
+        process.dials.pop(uid, None)
 
     def _reserved(self, uid: str) -> _Process:
         process = self._of(uid)

@@ -73,7 +73,9 @@ class Choice:
     @property
     def text(self) -> str:
         """The whole answer so far."""
-        return self.answer.text(self.sent + self.pending)[: self.ending.characters]
+        text = self.answer.text(self.sent + self.pending)
+        kept = self.ending.characters
+        return text if kept is None else text[:kept]
 
     def delta(self, piece: str, hold: int, *, ended: bool) -> str:
         """What can be sent after one more token; ``hold`` characters may belong to a stop."""
@@ -118,9 +120,20 @@ class Reply(ABC):
 
     def fail(self, error: Exception) -> None:
         """It cannot be completed, for a fault of our own."""
-        exchange, self._exchange = self._exchange, None
+        exchange = self._exchange
+        self.forget()
         if exchange is not None:
             exchange.fail(error)
+
+    def forget(self) -> None:
+        """It is over, and so are its choices.
+
+        Reply and choices hold each other: left to the collector, thousands would pile up.
+        """
+        self._exchange = None
+        for choice in self.choices:
+            del choice.reply
+        self.choices.clear()
 
     @property
     def finished(self) -> bool:
@@ -130,6 +143,8 @@ class Reply(ABC):
     @property
     def prompt_tokens(self) -> int:
         """A prompt counts once, however many choices it has."""
+        if len(self.call.prompts) == 1:
+            return self.call.prompts[0].tokens
         return sum(prompt.tokens for prompt in self.call.prompts)
 
     @property
@@ -156,7 +171,7 @@ class WholeReply(Reply):
         exchange = self._exchange
         if exchange is not None and self.finished:
             exchange.respond(self.response())
-            self._exchange = None
+            self.forget()
 
 
 class StreamedReply(Reply):
@@ -224,5 +239,5 @@ class StreamedReply(Reply):
         if parts:
             exchange.write(b"".join(parts))
         if finished:
-            self._exchange = None
+            self.forget()
             exchange.end()

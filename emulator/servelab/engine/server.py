@@ -3,8 +3,9 @@
 import asyncio
 import random
 import socket
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from modelserve.ports import Clock
 from servelab.engine import stamps
@@ -26,6 +27,7 @@ from servelab.engine.text.answers import Answer
 from servelab.engine.text.transcript import Transcript
 
 BACKLOG = 2048
+_CHAT = "/chat/completions"
 # Different texts made for one request; further choices repeat them. Words cost nothing to make.
 MOST_TEXTS = 16
 # vLLM tells its load every 10 s while it has any.
@@ -45,16 +47,21 @@ class EngineServer:
         *,
         ends_by_itself: bool = True,
         control: Control | None = None,
+        began_s: float | None = None,
     ) -> None:
         """``ends_by_itself``: answers end where a model would, not at the limit alone.
 
-        ``control``: what changes its metrics and makes it fail, if anything does.
+        ``control``: what changes its metrics and makes it fail, if anything does. ``began_s``:
+        when its container started, if that was not just now.
         """
         self.spec = spec
         self.served = Served(spec.served_name, spec.config.max_model_tokens, spec.options)
         self.created_unix_s = int(time.time())
         self.state = State.LOADING
+        self.start_up_s = 0.0  # from its beginning to readiness
+        self._began_s = clock.now_s() if began_s is None else began_s
         self._clock = clock
+        self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
         self._on_log = on_log
         self._ends_by_itself = ends_by_itself
         self._rng = random.Random(spec.seed)
@@ -73,8 +80,9 @@ class EngineServer:
             control.attach(self)
         quiet = on_log is None or self.served.has("disable-uvicorn-access-log")
         routes = bounding.guarded(surface.routes())
-        self._http = HttpServer(surface, None if quiet else self._answered, routes=routes)
+        self.http = HttpServer(surface, None if quiet else self._answered, routes=routes)
         self._others: list[HttpServer] = []
+        self._over = False
         self._load_timer: asyncio.TimerHandle | None = None
         self._totals = self.exporter.totals
 
@@ -101,18 +109,48 @@ class EngineServer:
         self._core.end_step(self._clock.now_s() + in_s)
         self.settle()
 
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """All that waits or runs."""
+        return [sink for sink in self.driver.sinks if isinstance(sink, Choice)]
+
+    def abort(self, choices: Collection[Choice]) -> None:
+        """End these; their answers tell of it."""
+        self.driver.abort(choices)
+
+    def hold(self, *, requeue: bool = False) -> None:
+        """Compute nothing until ``release``; ``requeue``: all that run queue up again."""
+        self.driver.hold(requeue=requeue)
+
+    def release(self) -> None:
+        """Go on after ``hold``."""
+        self.driver.release()
+
+    def forget(self) -> bool:
+        """Empty the prefix cache, if nothing runs or waits; whether it was done."""
+        return self.driver.forget()
+
     async def listen(self, sock: socket.socket) -> None:
         """Listen, and answer as an engine that still loads."""
-        self._http.loading = True
-        await self._http.start(sock)
+        self.http.loading = True
+        await self.http.start(sock)
 
     async def start(self, sock: socket.socket) -> None:
         """Listen, if it does not yet, and be ready."""
-        if not self._http.listening:
-            await self._http.start(sock)
-        self._http.loading = False
+        if not self.http.listening:
+            await self.http.start(sock)
+        self.http.loading = False
         self.state = State.READY
+        self.start_up_s = self._clock.now_s() - self._began_s
         self._load_timer = asyncio.get_running_loop().call_later(LOAD_LOG_REAL_S, self._log_load)
+
+    @property
+    def openai_path(self) -> str:
+        """Where OpenAI's API begins; empty where the engine does not speak it."""
+        paths = [route.path for route in self._surface.routes()]
+        chats = (path for path in paths if path.endswith(_CHAT))
+        plain = "/v1" if "/v1/models" in paths else ""
+        return next(chats, plain).removesuffix(_CHAT)
 
     @property
     def other_ports(self) -> Sequence[int]:
@@ -136,8 +174,8 @@ class EngineServer:
                 polls = self.spec.profile.listens_while_draining
                 while polls and self.open_requests:  # noqa: ASYNC110 (the real one looks too)
                     await asyncio.sleep(DRAIN_LOOK_REAL_S)
-                self._http.stop_listening()
-                await self._http.quiet()
+                self.http.stop_listening()
+                await self.http.quiet()
         except TimeoutError:
             finished = False
         await self.kill()
@@ -147,14 +185,21 @@ class EngineServer:
 
     async def kill(self) -> None:
         """Stop at once; what runs is cut off."""
+        self._over = True
         self.driver.stop()
         if self._load_timer is not None:
             self._load_timer.cancel()
-        for http in (self._http, *self._others):
+        for http in (self.http, *self._others):
             await http.abort()
 
     def generate(self, exchange: Exchange, reply: Reply) -> None:
-        """Put the reply's call into the core, all its sequences or none."""
+        """Put the reply's call into the core, all its sequences or none.
+
+        Handlers of large requests do so on another thread than the loop's.
+        """
+        if threading.get_ident() != self._home:
+            self._loop.call_soon_threadsafe(self._generate_soon, exchange, reply)
+            return
         call = reply.call
         planned = self._plan(reply, call)
         reply.add([choice for _, choice in planned])
@@ -162,13 +207,23 @@ class EngineServer:
             if self._control is not None:
                 self._control.before_generate(self.spec.config.queue_limit)
             self.driver.submit(planned)
-        except QueueFull:
-            self.exporter.count_rejection()
+        except Exception as error:
+            reply.forget()
+            if isinstance(error, QueueFull):
+                self.exporter.count_rejection()
             raise
         self.exporter.count_request(call.n, call.max_tokens)
-        reply.ids = ids = [request.id for request, _ in planned]
-        exchange.on_gone(lambda: self._cancel(ids))
+        reply.ids = [request.id for request, _ in planned]
+        exchange.on_gone(lambda: self._cancel(reply))
         reply.open(exchange)
+
+    def _generate_soon(self, exchange: Exchange, reply: Reply) -> None:
+        if self._over:
+            return
+        try:
+            self.generate(exchange, reply)
+        except Exception as error:
+            exchange.fail(error)
 
     def _plan(self, reply: Reply, call: Call) -> list[tuple[CoreRequest, Choice]]:
         planned: list[tuple[CoreRequest, Choice]] = []
@@ -185,13 +240,15 @@ class EngineServer:
                     *(self.name(), prompt.tokens, ending.tokens, ending.reason),
                     tokens=Transcript(prompt.encoded, answer) if cached else None,
                     allowed_tokens=limit,
+                    priority=call.priority,
                 )
                 planned.append((request, Choice(reply, answer, prompt, ending)))
         return planned
 
-    def _cancel(self, ids: list[str]) -> None:
-        for request_id in ids:
+    def _cancel(self, reply: Reply) -> None:
+        for request_id in reply.ids:
             self.driver.cancel(request_id)
+        reply.forget()
 
     def _answered(self, client: str, method: str, target: str, status: int) -> None:
         line = self._log.access(client, method, target, status)

@@ -19,7 +19,9 @@ from typing import Any
 
 from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
-from servelab.engine import assembly
+from servelab.engine import assembly, metering
+from servelab.engine.admin import documents
+from servelab.engine.admin.control import Control
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.httpd import loops
 from servelab.engine.server import EngineServer
@@ -35,10 +37,15 @@ class Hosted:
     engines that refuse connections while they load, with ``serve``.
     """
 
-    def __init__(self, spec: EngineSpec, sock: socket.socket) -> None:
+    def __init__(
+        self, spec: EngineSpec, sock: socket.socket, control: Control, began_s: float
+    ) -> None:
         self.spec = spec
+        self.began_s = began_s  # when its container started
+        self.control = control
         self.sock = sock
         self.server: EngineServer | None = None
+        self.meter: metering.Meter | None = None
         self.serves = False
 
 
@@ -60,6 +67,8 @@ class Worker:
             "serve": self._serve,
             "drain": self._drain,
             "kill": self._kill,
+            "disturb": self._disturb,
+            "loads": self._loads,
         }
         try:
             result = await operations[command["op"]](command)
@@ -92,7 +101,9 @@ class Worker:
             raise SetUpError(f"cannot bind a port on {self._host}: {error.strerror}") from error
         sock.setblocking(False)
         await self._kill(command)
-        self._engines[command["uid"]] = Hosted(spec, sock)
+        self._engines[command["uid"]] = Hosted(
+            spec, sock, Control(self._clock), self._clock.now_s()
+        )
         host, port = sock.getsockname()[:2]
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
@@ -112,6 +123,15 @@ class Worker:
             engine.server = self._server(command["uid"], engine)
         await engine.server.start(engine.sock)
 
+    async def _disturb(self, command: Mapping[str, Any]) -> None:
+        """Let it answer nothing, and be slow, as asked; or be well again."""
+        found: dict[str, documents.Timed] = {}
+        if command["hung"]:
+            found["hang"] = documents.Hang(health="silent")
+        if command["factor"] != 1:
+            found["slow"] = documents.Slow(factor=float(command["factor"]))
+        self._reserved(command["uid"]).control.put_faults(found, replace=True)
+
     def _reserved(self, uid: str) -> Hosted:
         engine = self._engines.get(uid)
         if engine is None:
@@ -119,7 +139,25 @@ class Worker:
         return engine
 
     def _server(self, uid: str, engine: Hosted) -> EngineServer:
-        return EngineServer(engine.spec, self._clock, lambda line: self._log(uid, line))
+        server = EngineServer(
+            engine.spec,
+            self._clock,
+            lambda line: self._log(uid, line),
+            control=engine.control,
+            began_s=engine.began_s,
+        )
+        engine.meter = metering.Meter(server.load)
+        server.driver.on_sent = engine.meter.observe
+        return server
+
+    async def _loads(self, command: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What each engine that serves has done so far."""
+        loads = {}
+        for uid, engine in self._engines.items():
+            if engine.server is not None and engine.meter is not None:
+                engine.server.settle()
+                loads[uid] = engine.meter.read().to_json()
+        return loads
 
     async def _drain(self, command: Mapping[str, Any]) -> bool:
         engine = self._engines.get(command["uid"])

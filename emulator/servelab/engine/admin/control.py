@@ -42,6 +42,7 @@ class Control:
         self._faults: dict[str, Injected] = {}
         self._rng: random.Random | None = None
         self._engine: Engine | None = None
+        self._changed: Callable[[], None] = lambda: None  # tells who asked the law
         self._surface: FaultySurface | None = None
         self._load: Load | None = None
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -55,7 +56,9 @@ class Control:
 
     def law(self, inner: StepLaw) -> StepLaw:
         """The law with what is slow or hangs."""
-        return SlowedLaw(inner, self._faults, self._clock.now_s)
+        found = SlowedLaw(inner, self._faults, self._clock.now_s)
+        self._changed = found.changed
+        return found
 
     def surface(self, inner: Surface, profile: types.Profile) -> Surface:
         """The surface with what it does not answer, or answers wrong."""
@@ -101,12 +104,15 @@ class Control:
             if isinstance(document, documents.Errors):
                 self._rng = random.Random(document.seed)
             self._plan(kind, found)
+        self._changed()
         self._lift(lifted)
 
     def drop_faults(self, kind: str | None = None) -> None:
         """All is well again, or all but the others."""
         self._settle()
-        self._lift(self._remove([kind] if kind else list(self._faults)))
+        lifted = self._remove([kind] if kind else list(self._faults))
+        self._changed()
+        self._lift(lifted)
 
     def queue(self) -> dict[str, Any]:
         """The waves that are set, and what they and the truth are now."""

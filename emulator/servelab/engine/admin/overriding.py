@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from servelab.engine.admin import documents, faults
 from servelab.engine.admin.faults import Injected
-from servelab.engine.core.laws import StepLaw
+from servelab.engine.core.laws import DecodeTerms, StepLaw
 from servelab.engine.metrics.exporting import Load
 
 Wave = documents.Fixed | documents.Ramp | documents.Square | documents.Sine
@@ -63,7 +63,7 @@ class Overridden:
 
 
 class SlowedLaw:
-    """A step law under the faults ``slow`` and ``hang``. It offers no line: it may change."""
+    """A step law under the faults ``slow`` and ``hang``; with one set, it offers no terms."""
 
     def __init__(
         self, inner: StepLaw, injected: Mapping[str, Injected], now_s: Callable[[], float]
@@ -71,6 +71,21 @@ class SlowedLaw:
         self._inner = inner
         self._faults = injected
         self._now_s = now_s
+        self._heard: list[Callable[[], None]] = []
+
+    def on_change(self, forget: Callable[[], None]) -> None:
+        """Who has kept its terms wants to hear that they are others."""
+        self._heard.append(forget)
+
+    def changed(self) -> None:
+        """Faults were set or taken back."""
+        for forget in self._heard:
+            forget()
+
+    def decode_terms(self, decode_sequences: int) -> DecodeTerms | None:
+        """The inner law's, as long as no fault may change them."""
+        ask = getattr(self._inner, "decode_terms", None)
+        return None if self._faults or ask is None else ask(decode_sequences)
 
     def step_s(
         self,

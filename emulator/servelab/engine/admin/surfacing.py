@@ -127,7 +127,7 @@ class FaultySurface(Layer):
         if self._base is None or response.status != 200:
             return response
         text = expositions.rebased(response.body.decode(), self._base)
-        return replace(response, body=text.encode())
+        return response._replace(body=text.encode())
 
     def _holding(self, kind: str) -> Injected | None:
         found = self._faults.get(kind)
@@ -149,7 +149,7 @@ class _Scrape:
 
     def write(self, data: bytes) -> None:
         if self.response is not None:
-            self.response = replace(self.response, body=self.response.body + data)
+            self.response = self.response._replace(body=self.response.body + data)
 
     def end(self) -> None:
         """All is there."""

@@ -8,7 +8,7 @@ from typing import Any
 from modelserve import errors
 from modelserve.api import names, wire
 from modelserve.catalog import gpus, models
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import arguments, triton, vllm
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
@@ -22,10 +22,14 @@ EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of the log, due so many emulated seconds after the start."""
+    """A line of the log, due so many emulated seconds after the start.
+
+    ``listens``: the engine listens from here on.
+    """
 
     at_s: float
     text: str
+    listens: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +128,8 @@ def _annotations(settings: Settings) -> dict[str, str]:
 
 def _start(launch: launches.Launch, gpu: gpus.Gpu, seed: int) -> Start:
     """The engine's own part of a cold start: weights from storage, then warm-up."""
-    cache = coldstart.CacheState(image_present=True)
-    planned = coldstart.plan(launch, gpu, coldstart.node_rates({}), cache)
+    cache = nodefacts.CacheState(image_present=True)
+    planned = coldstart.plan(launch, gpu, nodefacts.node_rates({}), cache)
     parts = (
         (wire.Phase.WEIGHT_LOAD, planned.weights.duration_s),
         (wire.Phase.WARM_UP, planned.warm_up_s),
@@ -136,6 +140,6 @@ def _start(launch: launches.Launch, gpu: gpus.Gpu, seed: int) -> Start:
     for phase, planned_s in parts:
         takes_s = planned_s * jitter.factor(str(seed), phase)
         due = (line for line in said if line.phase is phase)
-        lines += [Line(begins_s + line.share * takes_s, line.text) for line in due]
+        lines += [Line(begins_s + line.share * takes_s, line.text, line.listens) for line in due]
         begins_s += takes_s
     return Start(begins_s, tuple(sorted(lines, key=lambda line: line.at_s)))

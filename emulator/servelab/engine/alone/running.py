@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from modelserve.adapters.clock import SystemClock
 from modelserve.engines import types
 from servelab.engine import stamps
 from servelab.engine.admin.control import Control
-from servelab.engine.alone.recipe import Recipe, Start
+from servelab.engine.alone.recipe import Line, Recipe, Start
 from servelab.engine.server import EngineServer
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class _Engine:
 
     def __post_init__(self) -> None:
         host, port = self.sock.getsockname()[:2]
-        self.url = f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
+        host = f"[{host}]" if ":" in host else host
+        self.url = f"http://{host}:{port}{self.server.openai_path}"
 
 
 class Lines:
@@ -96,8 +98,11 @@ class Process:
         self._ends: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Run until SIGTERM or SIGINT; the exit code. Raises SetUpError for a taken address."""
-        signals.listen(self._stop)
+        """Run until SIGTERM or SIGINT; the exit code, 130 for the latter.
+
+        Raises SetUpError for a taken address.
+        """
+        signals.listen(self._stop, self._told)
         try:
             for recipe in self._recipes:
                 self._engines.append(self._make(recipe))
@@ -113,6 +118,10 @@ class Process:
                 engine.sock.close()
             self._lines.flush()
         return self._exit_code
+
+    def _told(self, number: int) -> None:
+        if number == signal.SIGINT:
+            self._exit_code = self._exit_code or signals.INTERRUPTED
 
     def _make(self, recipe: Recipe) -> _Engine:
         settings = recipe.settings
@@ -147,9 +156,6 @@ class Process:
     async def _start(self, engine: _Engine) -> None:
         start = engine.recipe.start
         if start is not None:
-            profile = engine.recipe.spec.profile
-            if profile.while_loading is types.WhileLoading.UNAVAILABLE:
-                await engine.server.listen(engine.sock)
             await self._load(engine, start)
         try:
             await engine.server.start(engine.sock)
@@ -168,13 +174,15 @@ class Process:
                 self._log(engine.recipe, f"WARNING: {error}")
 
     async def _load(self, engine: _Engine, start: Start) -> None:
-        """Say the lines of the start in time."""
-        clock = engine.clock
+        """Say the lines of the start in time, and listen when the real engine would."""
+        clock, loading = engine.clock, engine.recipe.spec.profile.while_loading
         began_s = clock.now_s()
-        for at_s, text in (*((line.at_s, line.text) for line in start.lines), (start.ready_s, "")):
-            await clock.sleep_real((began_s + at_s - clock.now_s()) / clock.scale)
-            if text:
-                self._log(engine.recipe, stamps.stamped(text, clock.wall_s()))
+        for line in (*start.lines, Line(start.ready_s, "")):
+            await clock.sleep_real((began_s + line.at_s - clock.now_s()) / clock.scale)
+            if line.listens and loading is types.WhileLoading.UNAVAILABLE:
+                await engine.server.listen(engine.sock)
+            if line.text:
+                self._log(engine.recipe, stamps.stamped(line.text, clock.wall_s()))
 
     def _log(self, recipe: Recipe, line: str) -> None:
         """A line of an engine's log; where there are several, it says whose."""

@@ -1,6 +1,5 @@
 """The way back of one request: an Exchange over a connection."""
 
-import dataclasses
 from collections.abc import Callable
 from typing import Protocol
 
@@ -57,12 +56,16 @@ class Answer:
         "_on_gone",
         "_silent",
         "begun",
+        "digesting",
         "request",
+        "reserved_bytes",
     )
 
     def __init__(self, line: Line, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         self.request = request
         self.begun = False
+        self.digesting = False  # a handler reads the request on another thread
+        self.reserved_bytes = 0  # of the budget for bodies, until it has
         self._keeps_alive = keeps_alive
         self._chunkable = chunkable
         self._line: Line | None = line
@@ -155,7 +158,7 @@ class Answer:
     def forget_body(self) -> None:
         """Drop a large body."""
         if len(self.request.body) > KEPT_BODY_BYTES:
-            self.request = dataclasses.replace(self.request, body=b"")
+            self.request = self.request._replace(body=b"")
 
     def _framed(self, data: bytes) -> bytes:
         if not data or self._silent:

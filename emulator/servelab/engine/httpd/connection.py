@@ -113,6 +113,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._drop()
+        self._parser.close()
         self._home.left(self)
 
     def pause_writing(self) -> None:
@@ -155,7 +156,8 @@ class Connection(asyncio.Protocol):
 
     def request_came(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         self._continue_due = False
-        self._stop_waiting()
+        if self._waits_bytes:
+            self._stop_waiting()
         if self._idle:
             self._start(request, keeps_alive, chunkable)
         elif not self._closing:
@@ -259,7 +261,11 @@ class Connection(asyncio.Protocol):
     def _start(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         answer = self._current = Answer(self, request, keeps_alive, chunkable)
         self._home.handle(answer)
-        self._release()
+        if answer.digesting:
+            answer.reserved_bytes, self._reserved_bytes = self._reserved_bytes, 0
+            return
+        if self._reserved_bytes:
+            self._release()
         if answer.open:
             answer.forget_body()
 

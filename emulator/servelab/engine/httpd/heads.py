@@ -22,12 +22,14 @@ class Heads:
         self._server = f"server: {server}\r\n" if server is not None else ""
         self._date = ""
         self._whole: dict[Kind, tuple[bytes, bytes]] = {}
+        self._stream: dict[tuple[Kind, bool], bytes] = {}
         self.set_date()
 
     def set_date(self, now_unix_s: float | None = None) -> None:
         """Tell this time from now on; None: the system's."""
         self._date = f"date: {email.utils.formatdate(now_unix_s, usegmt=True)}\r\n"
         self._whole.clear()
+        self._stream.clear()
 
     def whole(self, response: Response, *, closes: bool) -> tuple[bytes, bytes]:
         """The head of a whole answer, before and after the length. Raises ValueError."""
@@ -54,10 +56,17 @@ class Heads:
 
     def stream(self, response: Response, *, closes: bool, chunked: bool) -> bytes:
         """The head of a streamed answer. Raises ValueError."""
-        end = ("connection: close\r\n" if closes else "") + (
-            "transfer-encoding: chunked\r\n" if chunked else ""
-        )
-        return _encoded(self._start(response) + _content_type(response) + end + "\r\n")
+        kind = (response.status, response.content_type, response.headers, closes), chunked
+        found = self._stream.get(kind)
+        if found is None:
+            if len(self._stream) >= _MOST_KINDS:
+                self._stream.clear()
+            end = ("connection: close\r\n" if closes else "") + (
+                "transfer-encoding: chunked\r\n" if chunked else ""
+            )
+            head = self._start(response) + _content_type(response) + end + "\r\n"
+            found = self._stream[kind] = _encoded(head)
+        return found
 
     def _start(self, response: Response) -> str:
         lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}\r\n"]

@@ -21,6 +21,7 @@ class Limits:
     body_bytes: int = 32 * MIB
     bodies_bytes: int = 128 * MIB  # reserved by all bodies that are coming in
     free_body_bytes: int = 64 * 1024  # smaller bodies need no reservation
+    inline_body_bytes: int = 64 * 1024  # larger ones are handled aside, where the route allows it
     unread_bytes: int = 4 * MIB
     all_unread_bytes: int = 256 * MIB
     discarded_bytes: int = 256 * MIB  # of a refused request, so that the client reads its answer

@@ -4,13 +4,26 @@ For tests: how bytes are cut, what is not read and when a side closes is exactly
 """
 
 import asyncio
+import json
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 
-from servelab.engine.exchange import Handler, Request, Response, Route
+from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.httpd.connection import Connection
+from servelab.engine.httpd.limits import Limits
 from servelab.engine.httpd.server import HttpServer
+
+TIGHT = Limits(
+    head_bytes=4096,
+    headers=20,
+    body_bytes=4000,
+    bodies_bytes=5000,
+    free_body_bytes=100,
+    inline_body_bytes=3500,
+    unread_bytes=5000,
+    discarded_bytes=50_000,
+)
 
 
 class Pages:
@@ -22,7 +35,11 @@ class Pages:
         self._handlers = handlers
 
     def routes(self) -> Sequence[Route]:
-        return [Route(m, path, h) for path, h in self._handlers.items() for m in ("GET", "POST")]
+        return [
+            Route(method, path, handler, aside=method == "POST")
+            for path, handler in self._handlers.items()
+            for method in ("GET", "POST")
+        ]
 
     def not_found(self, request: Request) -> Response:
         return Response(404, b"no such path")
@@ -35,6 +52,72 @@ class Pages:
 
     def unready(self, request: Request) -> Response:
         return Response(503, b"loading")
+
+
+class Kept(Pages):
+    """Handlers that answer at once, keep the exchange, or fail; counts who has gone."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "/whole": lambda exchange: exchange.respond(Response(body=b"{}")),
+                "/echo": self._echo,
+                "/held": self._hold,
+                "/wrong": self._fail,
+                "/torn": self._tear,
+                "/large/{size}": self._large,
+                "/bad-header": lambda x: x.respond(Response(headers=(("a", "b\r\nc: d"),))),
+            }
+        )
+        self.exchanges: list[Exchange] = []
+        self.requests: list[Request] = []
+        self.gone = 0
+        self.error: Exception = LookupError("nothing there")
+
+    def _echo(self, exchange: Exchange) -> None:
+        request = exchange.request
+        told = [request.target, request.path, request.headers.get("a"), len(request.body)]
+        exchange.respond(Response(body=json.dumps(told).encode()))
+        self.requests.append(request)
+
+    def _hold(self, exchange: Exchange) -> None:
+        self.exchanges.append(exchange)
+        exchange.on_gone(self._left)
+
+    def _left(self) -> None:
+        self.gone += 1
+
+    def _fail(self, exchange: Exchange) -> None:
+        raise self.error
+
+    def _tear(self, exchange: Exchange) -> None:
+        exchange.begin(Response(body=b"part"))
+        raise LookupError("nothing more")
+
+    def _large(self, exchange: Exchange) -> None:
+        exchange.respond(Response(body=b"x" * int(exchange.request.parameters["size"])))
+
+
+def kept(limits: Limits = TIGHT) -> tuple[Kept, HttpServer, "Client"]:
+    """Such a site, its server in the year 1970, and a client."""
+    site = Kept()
+    server = HttpServer(site, now_unix_s=lambda: 0.0, limits=limits)
+    return site, server, Client(server)
+
+
+def post(path: str, body: bytes, *headers: str) -> bytes:
+    """A request with a body."""
+    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+async def turns(count: int = 5) -> None:
+    """Let the loop run what is due."""
+    loop = asyncio.get_running_loop()
+    for _ in range(count):
+        turn = loop.create_future()
+        loop.call_soon(turn.set_result, None)
+        await turn
 
 
 class _Transport(asyncio.Transport):

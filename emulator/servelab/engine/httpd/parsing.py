@@ -70,6 +70,11 @@ class RequestParser:
         self._body = []
         self._body_bytes = 0
 
+    def close(self) -> None:
+        """Nothing more comes. It and what it reads with hold each other, until now."""
+        self.end()
+        del self._parser, self._sink
+
     def feed(self, data: bytes) -> None:
         """Parse what came. Raises BadRequest; requests before the bad one have been told."""
         self._stuck_bytes += len(data)

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from modelserve.errors import ModelServeError
 from servelab.engine.exchange import Request, Response, Route, WantedFault
+from servelab.engine.httpd import aside
 from servelab.engine.httpd.answer import Answer
 from servelab.engine.httpd.connection import Connection, OnAccess
 from servelab.engine.httpd.heads import Heads
@@ -141,10 +141,23 @@ class HttpServer:
         try:
             self._route(answer, request, match)
         except Exception as error:
-            told = isinstance(error, ModelServeError | WantedFault)
-            if answer.begun or not answer.open or not told:
-                LOGGER.exception("%s failed", request.path)
-            answer.fail(error)
+            self.failed(answer, error)
+
+    def digested(self, answer: Answer, error: Exception | None) -> None:
+        """A handler has done its part aside, or raised."""
+        answer.digesting = False
+        answer.forget_body()
+        self.budget.release(answer.reserved_bytes)
+        answer.reserved_bytes = 0
+        if error is not None:
+            self.failed(answer, error)
+
+    def failed(self, answer: Answer, error: Exception) -> None:
+        """A handler raised."""
+        told = isinstance(error, ModelServeError | WantedFault)
+        if answer.begun or not answer.open or not told:
+            LOGGER.error("%s failed", answer.request.path, exc_info=error)
+        answer.fail(error)
 
     def refuse(self, answer: Answer, error: Exception) -> None:
         """Answer where a handler raised, or failed later."""
@@ -160,14 +173,17 @@ class HttpServer:
             answer.respond(self._fallback(request, match))
             return
         if match.parameters:
-            answer.request = replace(request, parameters=match.parameters)
+            answer.request = request._replace(parameters=match.parameters)
         handler = route.handler
         if self.loading:
             if route.while_loading is None:
                 answer.respond(self._site.unready(request))
                 return
             handler = route.while_loading
-        handler(answer)
+        if route.aside and len(request.body) > self.limits.inline_body_bytes:
+            aside.handle(answer, handler, self)
+        else:
+            handler(answer)
 
     def _fallback(self, request: Request, match: Match) -> Response:
         if match.allowed:

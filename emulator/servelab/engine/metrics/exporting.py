@@ -50,8 +50,5 @@ class Exporter(Protocol):
     def count_rejection(self) -> None:
         """Count a request refused because too many wait."""
 
-    def count_answer(self, status: int) -> None:
-        """Count an answer to a request for generation, by HTTP status."""
-
     def render(self) -> str:
         """The exposition."""

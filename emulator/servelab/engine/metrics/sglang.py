@@ -1,38 +1,23 @@
 """An engine's /metrics with SGLang 0.5's names, labels, buckets; durations in emulated seconds.
 
 The real server is several processes: a series is there once it was used, and none tells when it was
-created. Left out is what nothing here foretells: its processes' CPU times, GPU memory, how long its
-start took.
+created. Left out is what nothing here foretells: its processes' CPU times and GPU memory.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from servelab.engine.assembly import EngineSpec
-from servelab.engine.core.sequences import Finish, FinishReason, Output
+from servelab.engine.core.sequences import Output
 from servelab.engine.metrics.exporting import Load
-from servelab.engine.metrics.gaps import Gaps
 from servelab.engine.metrics.http import Http
 from servelab.engine.metrics.series import Shared, SharedHistogram
+from servelab.engine.metrics.sglang_requests import Requests, StartUp
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 # Buckets and labels: sglang/srt/observability/metrics_collector.py of 0.5.23.
-TTFT_BOUNDS = (
-    *(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0, 20.0, 40.0, 60.0, 80.0),
-    *(100.0, 200.0, 400.0),
-)
-E2E_BOUNDS = (*TTFT_BOUNDS, 600.0, 1200.0, 1800.0, 2400.0)
-TOKEN_TIME_BOUNDS = (
-    *(0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.06, 0.08),
-    *(0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 2.0, 4.0, 6.0, 8.0),
-)
-LENGTH_BOUNDS = (
-    *(100.0, 300.0, 500.0, 700.0, 1000.0, 1500.0, 2000.0, 3000.0, 4000.0, 5000.0, 6000.0),
-    *(7000.0, 8000.0, 9000.0, 10000.0, 12500.0, 15000.0, 17500.0, 20000.0, 22500.0, 25000.0),
-    *(27500.0, 30000.0, 35000.0, 40000.0, 60000.0, 80000.0, 100000.0, 200000.0, 300000.0),
-    *(400000.0, 600000.0, 800000.0, 1000000.0, 1100000.0),
-)
 QUEUE_BOUNDS = (
     *(0.0, 0.001, 0.005, 0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0, 15.0, 20.0),
     *(30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0),
@@ -69,6 +54,7 @@ class Exporter:
         self._capacity = spec.config.kv_blocks * spec.config.block_size
         self.http = Http()
         self._requests = Requests(spec.served_name)
+        self._start_up = StartUp(spec.served_name)
         self._scheduler = Scheduler(spec, self._capacity)
         self._lengths: dict[str, tuple[int, int]] = {}  # prompt and answer of what runs
         self._totals = (0.0, 0.0)
@@ -109,14 +95,25 @@ class Exporter:
     def count_rejection(self) -> None:
         """A full queue shows in no metric but the HTTP status."""
 
-    def count_answer(self, status: int) -> None:
-        """The surface tells ``http`` of its answers."""
+    @property
+    def throughput(self) -> float:
+        """Tokens per second of the last steps that were measured."""
+        return self._scheduler.throughput
+
+    def started(self, times: Mapping[str, Any]) -> None:
+        """It is ready, after a start with these parts in seconds."""
+        self._start_up.told(times)
+
+    def stopped(self) -> None:
+        """All that ran went back into the queue, and nothing is computed."""
+        self._scheduler.stopped()
 
     def render(self) -> str:
         """The exposition."""
         total = sum(prompt + answer for prompt, answer in self._lengths.values())
         self._scheduler.look(self._load, total)
-        return self._scheduler.render() + self._requests.render() + self.http.render()
+        parts = (self._scheduler, self._start_up, self._requests, self.http)
+        return "".join(part.render() for part in parts)
 
 
 class Scheduler:
@@ -250,86 +247,18 @@ class Scheduler:
             cell.set(used)
         self._available.set(self._capacity - used)
         if not load.running and not load.waiting:
-            self._throughput.set(0.0)
-            self._window = 0, 0, 0.0
+            self.stopped()
+
+    @property
+    def throughput(self) -> float:
+        """Tokens generated per second."""
+        return self._throughput.value
+
+    def stopped(self) -> None:
+        """Nothing is generated."""
+        self._throughput.set(0.0)
+        self._window = 0, 0, 0.0
 
     def render(self) -> str:
         """The exposition."""
         return "".join(family.render() for family in self._families)
-
-
-class Requests:
-    """What the tokenizer's process tells of requests and their answers."""
-
-    def __init__(self, model_name: str) -> None:
-        labels = {"model_name": model_name, "engine_type": "unified"}
-        self.streams: set[str] = set()
-
-        def counter(name: str, text: str) -> Shared:
-            return Shared("counter", f"sglang:{name}", text, labels)
-
-        def histogram(name: str, text: str, bounds: Sequence[float]) -> SharedHistogram:
-            return SharedHistogram(f"sglang:{name}", text, labels, bounds)
-
-        self._prompt = counter("prompt_tokens_total", "Prompt tokens.")
-        self._generated = counter("generation_tokens_total", "Tokens generated.")
-        self._cached = counter("cached_tokens_total", "Prompt tokens from the cache.")
-        self._count = counter("num_requests_total", "Requests that ended.")
-        self._aborted = counter("num_aborted_requests_total", "Requests aborted.")
-        self._ttft = histogram("time_to_first_token_seconds", "To the first token.", TTFT_BOUNDS)
-        self._itl = itl = histogram(
-            "inter_token_latency_seconds", "Token to token.", TOKEN_TIME_BOUNDS
-        )
-        # Of all answers, though one that does not stream is told of every 50 tokens only.
-        self._gaps = Gaps(lambda gap_s, count: itl.at().observe(gap_s, count))
-        self._tpot = histogram(
-            "request_time_per_output_token_seconds", "Mean of a request.", TOKEN_TIME_BOUNDS
-        )
-        self._e2e = histogram("e2e_request_latency_seconds", "To the last token.", E2E_BOUNDS)
-        self._lengths = [
-            histogram("prompt_tokens_histogram", "Prompt tokens of a request.", LENGTH_BOUNDS),
-            histogram("uncached_prompt_tokens_histogram", "Those computed.", LENGTH_BOUNDS),
-            histogram("generation_tokens_histogram", "Tokens of an answer.", LENGTH_BOUNDS),
-        ]
-
-    def observe(self, output: Output) -> None:
-        """Count what the core brought."""
-        self._gaps.observe(output)
-        for first in output.firsts:
-            self._ttft.at(is_streaming=self._side(first.id)).observe(first.at_s - first.arrived_s)
-        for finish in output.finished:
-            self._observe_finish(finish)
-
-    def _side(self, request_id: str) -> str:
-        return "true" if request_id in self.streams else "false"
-
-    def _observe_finish(self, finish: Finish) -> None:
-        side = self._side(finish.id)
-        self.streams.discard(finish.id)
-        if finish.reason == FinishReason.ABORT:
-            self._aborted.at().add(1)
-            if finish.first_token_s is None:
-                return  # it is gone from the queue without a word
-        self._prompt.at(is_streaming=side).add(finish.prompt_tokens)
-        self._generated.at(is_streaming=side).add(finish.output_tokens)
-        if finish.cached_tokens:
-            self._cached.at(cache_source="device").add(finish.cached_tokens)
-        self._count.at(is_streaming=side).add(1)
-        self._e2e.at(is_streaming=side).observe(finish.at_s - finish.arrived_s)
-        first_s, last_s = finish.first_token_s, finish.last_token_s
-        whole = finish.reason != FinishReason.ABORT and finish.output_tokens > 1
-        if whole and first_s is not None and last_s is not None:
-            tpot_s = (last_s - first_s) / (finish.output_tokens - 1)
-            self._tpot.at(is_streaming=side).observe(tpot_s)
-        computed = finish.prompt_tokens - finish.cached_tokens
-        values = (finish.prompt_tokens, computed, finish.output_tokens)
-        for family, value in zip(self._lengths, values, strict=True):
-            family.at().observe(value)
-
-    def render(self) -> str:
-        """The exposition."""
-        families: tuple[Shared | SharedHistogram, ...] = (
-            *(self._prompt, self._generated, self._cached, self._count, self._aborted),
-            *(self._ttft, self._itl, self._tpot, self._e2e, *self._lengths),
-        )
-        return "".join(family.render() for family in families)

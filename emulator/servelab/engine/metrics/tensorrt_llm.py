@@ -93,9 +93,6 @@ class Exporter:
     def count_rejection(self) -> None:
         """The real server rejects none for want of room."""
 
-    def count_answer(self, status: int) -> None:
-        """The surface counts errors alone."""
-
     def count_error(self, status: int) -> None:
         """Count an answer that is an error."""
         self._errors.at(http_code=str(status)).add(1)

@@ -160,9 +160,6 @@ class Exporter:
         """Count a request refused because too many are open."""
         self.count_failure("overloaded")
 
-    def count_answer(self, status: int) -> None:
-        """The router's metrics tell nothing of HTTP."""
-
     def render(self) -> str:
         """The exposition in the text format."""
         if self._seen:

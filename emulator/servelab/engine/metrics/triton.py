@@ -5,7 +5,8 @@ The repository is that of the backend's guide: an ensemble, which bears the serv
 left out: they are measured on the machine, which is the node's part here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.sequences import Finish, FinishReason, Output
@@ -15,6 +16,7 @@ from servelab.engine.metrics.exporting import Load
 CONTENT_TYPE = "text/plain; charset=utf-8"
 
 BACKEND_MODEL = "tensorrt_llm"
+BLS_MODEL = "tensorrt_llm_bls"
 STEPS = ("preprocessing", BACKEND_MODEL, "postprocessing")
 VERSION = "1"
 FAILURES = ("REJECTED", "CANCELED", "BACKEND", "OTHER")
@@ -62,6 +64,15 @@ _COUNTERS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a model has done; ``durations`` are counts and nanoseconds, emulated."""
+
+    executions: int
+    last_unix_ms: int
+    durations: Mapping[str, tuple[int, int]]
+
+
 def exporter(spec: EngineSpec, load: Load, created_unix_s: float) -> "Exporter":
     """The exporter of an engine."""
     config = spec.config
@@ -89,7 +100,9 @@ class Exporter:
         self._context_requests = 0
         self._context_tokens = 0
         self._last_s = 0.0
-        self._models = (served_name, *STEPS)
+        self._asked: dict[str, int] = {}  # requests of others than the ensemble
+        self._last_unix_ms = 0
+        self._models = (served_name, *STEPS, BLS_MODEL)
         self._labels = [{"model": model, "version": VERSION} for model in self._models]
         failures = [labels | {"reason": reason} for labels in self._labels for reason in FAILURES]
         self._counters = {
@@ -132,8 +145,26 @@ class Exporter:
         """Count a request refused because too many wait."""
         self._fail("REJECTED")
 
-    def count_answer(self, status: int) -> None:
-        """Triton's metrics tell nothing of HTTP."""
+    def attribute(self, ids: Iterable[str], model: str, now_unix_ms: int) -> None:
+        """Say which model was asked, of those that take text."""
+        self._last_unix_ms = now_unix_ms
+        if model != self._models[0]:
+            self._asked |= dict.fromkeys(ids, self._models.index(model))
+
+    def statistics(self, model: str) -> Statistics:
+        """What a model has done so far."""
+        index = self._models.index(model)
+
+        def value(name: str) -> int:
+            return int(self._counters[f"nv_inference_{name}"].values[index])
+
+        count = value("request_success")
+        failures = self._counters["nv_inference_request_failure"].values
+        failed = int(sum(failures[index * len(FAILURES) : (index + 1) * len(FAILURES)]))
+        names = ("queue", "compute_input", "compute_infer", "compute_output")
+        durations = {name: (count, value(f"{name}_duration_us") * 1000) for name in names}
+        durations |= {"success": (count, value("request_duration_us") * 1000), "fail": (failed, 0)}
+        return Statistics(value("exec_count"), self._last_unix_ms if count else 0, durations)
 
     def render(self) -> str:
         """The exposition in the text format."""
@@ -205,16 +236,17 @@ class Exporter:
         )
 
     def _observe_finish(self, finish: Finish) -> None:
+        asked = self._asked.pop(finish.id, 0)
         if finish.reason == FinishReason.ABORT:
-            self._fail("CANCELED")
+            self._fail("CANCELED", asked)
             return
         self._outputs.observe(finish.output_tokens)
         total_us = (finish.at_s - finish.arrived_s) * 1e6
         started_s = finish.at_s if finish.scheduled_s is None else finish.scheduled_s
         queue_us = (started_s - finish.arrived_s) * 1e6
-        # The steps before and after take no time here; the ensemble has their sums.
-        for index, model in enumerate(self._models):
-            works = model in (self._models[0], BACKEND_MODEL)
+        # The steps before and after take no time here; what was asked has their sums.
+        for index in (asked, *range(1, 1 + len(STEPS))):
+            works = index == asked or self._models[index] == BACKEND_MODEL
             for name, amount in (
                 ("request_success", 1),
                 ("count", 1),
@@ -225,7 +257,7 @@ class Exporter:
             ):
                 self._counters[f"nv_inference_{name}"].add(amount, index)
 
-    def _fail(self, reason: str) -> None:
-        for model in (0, 1 + STEPS.index(BACKEND_MODEL)):
+    def _fail(self, reason: str, asked: int = 0) -> None:
+        for model in (asked, 1 + STEPS.index(BACKEND_MODEL)):
             index = model * len(FAILURES) + FAILURES.index(reason)
             self._counters["nv_inference_request_failure"].add(1, index)

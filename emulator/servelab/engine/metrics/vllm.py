@@ -14,7 +14,7 @@ from servelab.engine.metrics.gaps import Gaps
 from servelab.engine.metrics.series import FRESH_VALUES, Family, Histogram, one_two_five
 from servelab.engine.metrics.vllm_old import OldFamilies, Renamed
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
 
 # Buckets and label values: exposition of vLLM 0.33.0's own logger.
 TTFT_BOUNDS = (
@@ -151,9 +151,6 @@ class Exporter:
     def count_rejection(self) -> None:
         """Count a request refused because too many wait."""
         self._rejections.add(1)
-
-    def count_answer(self, status: int) -> None:
-        """vLLM's own metrics tell nothing of HTTP."""
 
     def render(self) -> str:
         """The exposition in the text format."""

@@ -14,6 +14,8 @@ from servelab.engine.exchange import Request, Response, Route
 from servelab.engine.surfaces import events
 
 SERVER = "uvicorn"
+# What is said of a body that is no text in UTF-8, nested too deeply, or holds a number too long.
+UNREADABLE = "There was an error parsing the body"
 # What Starlette leaves as it is in the address it redirects to.
 _KEPT = ":/%#?=@[]!$&'()*+,;"
 
@@ -114,7 +116,7 @@ def loaded(request: Request) -> Any:
         broken = {"type": "json_invalid", "loc": [error.pos], "msg": "JSON decode error"}
         raise Unprocessable([broken | {"input": {}, "ctx": {"error": error.msg}}]) from None
     except (ValueError, RecursionError):
-        raise HttpError("There was an error parsing the body", 400) from None
+        raise HttpError(UNREADABLE, 400) from None
 
 
 def validated(kind: type[BodyT], content: Any) -> BodyT:

@@ -49,7 +49,8 @@ _SGLANG = Outside(SglangSurface, sglang_metrics.exporter, cast(Log, sglang_logs)
 _TENSORRT_LLM = Outside(
     TensorrtLlmSurface, tensorrt_llm_metrics.exporter, cast(Log, tensorrt_llm_logs)
 )
-_TGI = Outside(TgiSurface, tgi_metrics.exporter, cast(Log, tgi_logs))
+_TGI = Outside(TgiSurface, tgi_metrics.exporter, tgi_logs.TgiLog())
+_TGI_JSON = Outside(TgiSurface, tgi_metrics.exporter, tgi_logs.TgiLog(as_json=True))
 _TRITON = Outside(TritonSurface, triton_metrics.exporter, cast(Log, triton_logs))
 _NIM = Outside(NimSurface, nim_metrics.exporter, cast(Log, nim_logs))
 _OUTSIDES = {
@@ -64,4 +65,9 @@ _OUTSIDES = {
 
 def of(engine: EngineType, options: Iterable[tuple[str, str]] = ()) -> Outside:
     """The outside of an engine; ``options`` are those of its launch."""
-    return _KSERVE if kserve.FRONT_END in options else _OUTSIDES.get(engine, _VLLM)
+    given = dict(options)
+    if kserve.FRONT_END in given.items():
+        return _KSERVE
+    if engine is EngineType.TGI and given.get("json-output", "false") != "false":
+        return _TGI_JSON
+    return _OUTSIDES.get(engine, _VLLM)

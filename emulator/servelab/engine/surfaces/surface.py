@@ -1,6 +1,6 @@
 """What a surface is to the server, and what the server is to a surface."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -13,16 +13,20 @@ from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Served
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.metrics.exporting import Exporter, Load
-from servelab.engine.replying import Reply
+from servelab.engine.replying import Choice, Reply
 
 
 @dataclass(frozen=True, slots=True)
 class StartLine:
-    """A line due at this share (0 to 1) of a phase of the cold start."""
+    """A line due at this share (0 to 1) of a phase of the cold start.
+
+    ``listens``: the engine listens from here on, though it is not ready.
+    """
 
     phase: wire.Phase
     share: float
     text: str
+    listens: bool = False
 
 
 class State(StrEnum):
@@ -49,6 +53,11 @@ class Host(Protocol):
     def state(self) -> State: ...
 
     @property
+    def start_up_s(self) -> float:
+        """How long it took to be ready, in emulated seconds; 0 until it is."""
+        ...
+
+    @property
     def load(self) -> Load: ...
 
     @property
@@ -69,6 +78,24 @@ class Host(Protocol):
 
     def settle(self) -> None:
         """Bring the core and the exporter up to now."""
+
+    @property
+    def choices(self) -> Sequence[Choice]:
+        """All that waits or runs."""
+        ...
+
+    def abort(self, choices: Collection[Choice]) -> None:
+        """End these; their answers tell of it."""
+
+    def hold(self, *, requeue: bool = False) -> None:
+        """Compute nothing until ``release``; ``requeue``: all that run queue up again."""
+
+    def release(self) -> None:
+        """Go on after ``hold``."""
+
+    def forget(self) -> bool:
+        """Empty the prefix cache, if nothing runs or waits; whether it was done."""
+        ...
 
     def generate(self, exchange: Exchange, reply: Reply) -> None:
         """Put the reply's call into the core; the reply answers the exchange as tokens come.

@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from servelab.engine.calls import Call
 from servelab.engine.core.sequences import FinishReason
@@ -15,8 +15,7 @@ SIGMA = 0.86
 FEWEST_TOKENS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """Tokens of an answer and why it ends.
 
     ``stop_reason`` is the text or token id that stopped it; ``characters`` are what is kept of the

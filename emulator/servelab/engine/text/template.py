@@ -4,7 +4,7 @@ import functools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from servelab.engine.text import encoding
 from servelab.engine.text.pretokens import MESSAGE_END, MESSAGE_START
@@ -23,8 +23,7 @@ class Called:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """One turn of a conversation."""
 
     role: str
@@ -56,10 +55,12 @@ def encode(
     start, end, opening = _marks()
     ids: list[int] = []
     turns = [_turn(message) for message in messages]
-    if described := "".join(_described(function) for function in functions):
+    if described := "".join([_described(function) for function in functions]):
         turns.insert(0, f"system\n# Tools\n{described}")
     for turn in turns:
-        ids += (start, *encoding.encode(turn), *end)
+        ids.append(start)
+        ids += encoding.encode(turn)
+        ids += end
     if goes_on and turns:
         del ids[-len(end) :]
     if opens_answer:

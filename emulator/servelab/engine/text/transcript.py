@@ -16,12 +16,14 @@ class Transcript:
         self._answer = answer
         self._prompt_ids: Sequence[int] | None = None
 
-    def ids(self, first: int, count: int) -> list[int]:
+    def ids(self, first: int, count: int) -> Sequence[int]:
         """So many ids from place ``first`` on."""
-        if self._prompt_ids is None:
-            self._prompt_ids = self._encode()
-        before = len(self._prompt_ids)
+        prompt = self._prompt_ids
+        if prompt is None:
+            prompt = self._prompt_ids = self._encode()
+        before = len(prompt)
+        if first + count <= before:
+            return prompt[first : first + count]
         if first >= before:
             return self._answer.ids(first - before, count)
-        ids = list(self._prompt_ids[first : first + count])
-        return ids + self._answer.ids(0, count - len(ids))
+        return [*prompt[first:], *self._answer.ids(0, first + count - before)]

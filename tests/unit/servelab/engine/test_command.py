@@ -17,6 +17,7 @@ from click import testing
 from modelserve.engines import arguments
 from servelab.cli import engine as command
 from servelab.cli import engine_help
+from servelab.engine.alone import orders
 from servelab.engine.alone.recipe import Recipe
 
 Made = Callable[..., Recipe]
@@ -55,6 +56,12 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 ) -> None:
     result = invoke(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
+def test_what_the_engine_itself_refuses_is_told_in_its_words_and_exit_code_1() -> None:
+    result = invoke("llama-2-7b-hf", "--max-model-len=8192")
+    assert result.exit_code == 1
+    assert result.output.startswith("pydantic_core._pydantic_core.ValidationError: 1 validation")
 
 
 def test_h_is_help() -> None:
@@ -96,7 +103,7 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
             for name, value in environment.items():
                 patch.setenv(f"SERVELAB_ENGINE_{name}", value)
             context = command.engine.make_context("engine", ["--config", str(path), *words])
-            (found,) = command.recipes(context)
+            (found,) = orders.recipes(command.order(context))
         return found
 
     return make
@@ -173,6 +180,20 @@ def test_it_serves_until_it_is_told_to_stop() -> None:
         assert "admin" not in told
         process.terminate()
         assert process.wait() == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [
+        (("--", "tritonserver", "--model-repository=/models/llama-3.1-8b", "--http-port=0"), ""),
+        (("--", "python3", "-m", "huggingfaceserver", "--model_id", LLAMA), "/openai/v1"),
+    ],
+    ids=["triton", "kserve"],
+)
+def test_the_url_is_where_openais_api_begins(words: tuple[str, ...], path: str) -> None:
+    with running("--port=0", *words) as process:
+        url = str(ready(process)["url"])
+        assert url.partition("://")[2].partition("/")[2] == path.removeprefix("/")
 
 
 ENGINES = f"""\

@@ -1,12 +1,12 @@
 """A driven core on a clock and timers that move only when told to."""
 
-import asyncio
 import random
 from collections.abc import Callable, Sequence
 
 import pytest
 
 from modelserve.testing.clock import ManualClock
+from servelab.engine import alarms
 from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.laws import SteadyLaw
@@ -15,7 +15,7 @@ from servelab.engine.core.stepping import EngineCore
 from servelab.engine.driver import Driver
 
 
-class Handle(asyncio.Handle):
+class Handle:
     """A callback and its time."""
 
     def __init__(self, at_real_s: float, callback: Callable[[], object]) -> None:
@@ -30,19 +30,24 @@ class Handle(asyncio.Handle):
 class Timers:
     """Runs what is due at its time, or ``early_s`` before as a loop of whole milliseconds may."""
 
+    tick_s = alarms.LOOP_TICK_S
+
     def __init__(self, clock: ManualClock, early_s: float = 0.0) -> None:
         self.clock = clock
         self.early_s = early_s
         self.handles: list[Handle] = []
 
-    def call_soon(self, callback: Callable[[], object]) -> asyncio.Handle:
+    def call_soon(self, callback: Callable[[], object]) -> Handle:
         return self.call_later(0.0, callback)
 
-    def call_later(self, delay: float, callback: Callable[[], object]) -> asyncio.Handle:
-        early_s = self.early_s if delay > self.early_s else 0.0
-        handle = Handle(self.clock.real_s() + delay - early_s, callback)
+    def call_later(self, delay_s: float, callback: Callable[[], object]) -> Handle:
+        early_s = self.early_s if delay_s > self.early_s else 0.0
+        handle = Handle(self.clock.real_s() + delay_s - early_s, callback)
         self.handles.append(handle)
         return handle
+
+    def close(self) -> None:
+        self.handles.clear()
 
     async def run(self, real_s: float) -> None:
         """Let so much time pass."""
@@ -231,3 +236,24 @@ async def test_tokens_do_not_wait_until_a_burst_of_requests_is_read() -> None:
     assert first.flushed == [(0.012, 1)]
     await driven.timers.run(1.0)
     assert first.flushed == [(0.012, 1), (0.02, 1), (0.03, 1)]
+
+
+async def test_an_aborted_request_is_told_of_its_end() -> None:
+    driven = Driven()
+    first, second = driven.ask(100, "a"), driven.ask(2, "b")
+    await driven.timers.run(0.015)
+    assert driven.driver.sinks == [first, second]
+    driven.driver.abort([first])
+    assert (first.ended, second.ended, driven.driver.open_requests) == (True, False, 1)
+
+
+async def test_a_held_driver_hands_nothing_on_until_it_is_released() -> None:
+    driven = Driven()
+    reply = driven.ask(3, "a")
+    await driven.timers.run(0.015)
+    driven.driver.hold(requeue=False)
+    await driven.timers.run(1.0)
+    assert (reply.flushed, driven.driver.forget()) == ([(0.01, 1)], False)
+    driven.driver.release()
+    await driven.timers.run(1.0)
+    assert reply.flushed[1:] == [(1.02, 1), (1.03, 1)]

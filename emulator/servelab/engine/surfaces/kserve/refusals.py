@@ -19,6 +19,18 @@ class Refused(ModelServeError):
         return fastapi.document({"error": str(self)}, self.status)
 
 
+class Unsupported(ModelServeError):
+    """The model does not speak a part of OpenAI's API; in its shape."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"The model does not support {what} API")
+
+    def response(self) -> Response:
+        """The whole answer."""
+        told = {"code": "400", "message": str(self), "param": "", "type": "BadRequestError"}
+        return fastapi.document({"error": told}, 400)
+
+
 def unknown_model(name: str | None) -> Refused:
     """No model of that name is registered."""
     return Refused(f"Model with name {name} does not exist.", 404)

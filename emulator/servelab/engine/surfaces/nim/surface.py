@@ -10,6 +10,7 @@ from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
 from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
+from servelab.engine.metrics import nim as metrics
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.nim import refusals, replies
 from servelab.engine.surfaces.nim.logs import VERSION
@@ -26,7 +27,10 @@ class NimSurface(fastapi.Application):
     """One NIM with one model."""
 
     def __init__(self, host: Host) -> None:
+        exporter = host.exporter
+        assert isinstance(exporter, metrics.Exporter)
         self._host = host
+        self._exporter = exporter
         self._served = host.served
         self._routes = (
             # The first releases had it here, later ones under /v1.
@@ -39,14 +43,14 @@ class NimSurface(fastapi.Application):
             Route("GET", "/v1/license", self._license),
             Route("GET", "/v1/metadata", self._metadata),
             Route("GET", "/v1/manifest", self._manifest),
-            Route("POST", "/v1/chat/completions", self._chat),
-            Route("POST", "/v1/completions", self._completion),
+            Route("POST", "/v1/chat/completions", self._chat, aside=True),
+            Route("POST", "/v1/completions", self._completion, aside=True),
         )
 
     def refused(self, request: Request, error: Exception) -> Response:
         """A flat body."""
         response = refusals.response(self._refusal(error))
-        self._host.exporter.count_answer(response.status)
+        self._exporter.count_answer(response.status)
         return response
 
     def _refusal(self, error: Exception) -> vllm_refusals.Refusal:

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from servelab.engine.calls import Call, Prompt, Served
+from servelab.engine.calls import Call, Calling, Prompt, Served
+from servelab.engine.exchange import Request
 from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.sglang import bodies, messages, refusals, rules
+from servelab.engine.surfaces.sglang import calling as calls
 from servelab.engine.surfaces.sglang.rules import Sampling
-from servelab.engine.text import encoding
+from servelab.engine.text import encoding, writing
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
@@ -21,7 +23,7 @@ class Asked:
     """A checked request, and what its answer tells beside the text.
 
     ``rids`` are names the client gave. ``alone``: one prompt and one answer to it, not a list of
-    one.
+    one. ``parsed``: the text is looked through for calls of functions.
     """
 
     call: Call
@@ -32,6 +34,7 @@ class Asked:
     prompt_ids: bool = False
     text_in_logprobs: bool = False
     logprob_start: int = -1
+    parsed: bool = False
 
 
 def load(raw: bytes) -> Any:
@@ -56,6 +59,14 @@ def _constant(text: str) -> float:
     raise ValueError(f"{text} is no JSON")
 
 
+def native(kind: type[BodyT], request: Request) -> BodyT:
+    """The body of one of SGLang's own routes. Raises Refusal."""
+    given = request.content_type.lower().split(";", maxsplit=1)[0].strip()
+    if request.body and given not in ("", "application/json"):
+        raise refusals.malformed("body", "Input should be a dictionary")
+    return validate(kind, load(request.body))
+
+
 def openai(kind: type[BodyT], raw: bytes, content_type: str) -> BodyT:
     """The body of one of OpenAI's routes. Raises Refusal."""
     if content_type.lower().split(";", maxsplit=1)[0] != "application/json":
@@ -75,7 +86,9 @@ def chat(request: bodies.ChatRequest, served: Served) -> Asked:
     """A chat. Raises Refusal."""
     limit = served.max_model_tokens
     rules.chat(request, limit)
-    told = messages.tokens(request.messages)
+    calling, write = _calling(request, served)
+    functions = () if request.tool_choice == "none" else calls.functions(request.tools)
+    told = messages.tokens(request.messages, functions)
     ids = tuple(told if request.input_ids is None else request.input_ids)
     _lora(request.model, request.lora_path, served)
     sampling = Sampling(
@@ -91,13 +104,35 @@ def chat(request: bodies.ChatRequest, served: Served) -> Asked:
     prompt = Prompt(max(1, len(ids)), "", ids)
     logprobs = (request.top_logprobs or 0) if request.logprobs else None
     call = _call(request, sampling, (prompt,), served, chat=True, logprobs=logprobs)
+    if write is not None:
+        call = call._replace(write=write, calling=calling if served.has(calls.PARSER) else None)
     return Asked(
         call,
         request.model,
         _rids(request.rid),
         meta_info=request.return_meta_info,
         prompt_ids=request.return_prompt_token_ids or request.return_token_ids,
+        parsed=bool(functions) and served.has(calls.PARSER),
     )
+
+
+def _calling(
+    request: bodies.ChatRequest, served: Served
+) -> tuple[Calling | None, writing.Write | None]:
+    """Whether the answer is a call, and how it is written. Raises Refusal."""
+    chosen = request.tool_choice
+    choice = f":{chosen.function.name}" if isinstance(chosen, bodies.ToolChoice) else chosen
+    formed = bool(_grammars(request))
+    if formed and request.tools and choice not in ("auto", "none"):
+        raise Refusal(
+            "tool_choice 'required' or a named tool cannot be combined with response_format, "
+            "regex, or ebnf: the tool-call constraint and the output constraint cannot both be "
+            "honored.",
+            kind=refusals.CONVERSION,
+        )
+    answered = request.messages[-1].role == "tool"
+    known = calls.functions(request.tools)
+    return calls.wanted(choice, known, served, answered=answered, formed=formed)
 
 
 def completion(request: bodies.CompletionRequest, served: Served) -> Asked:
@@ -219,10 +254,12 @@ def _call(
     **rest: Any,
 ) -> Call:
     options = request.stream_options
+    rules.priority(request.priority, served)
     call = checked(
         sampling,
         prompts,
         served,
+        priority=rules.turn(request.priority, served),
         stream=request.stream,
         include_usage=bool(options and options.include_usage),
         continuous_usage=bool(options and options.continuous_usage_stats),
@@ -259,4 +296,4 @@ def checked(sampling: Sampling, prompts: tuple[Prompt, ...], served: Served, **r
         include_stop=sampling.no_stop_trim,
         write=rules.write(sampling.grammars),
     )
-    return replace(call, **rest)
+    return call._replace(**rest)

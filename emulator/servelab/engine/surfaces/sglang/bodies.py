@@ -185,6 +185,7 @@ class GenerateRequest(Body):
     stream: bool = False
     lora_path: list[str | None] | str | None = None
     return_prompt_token_ids: bool = False
+    priority: int | None = None
 
 
 class NativeSampling(Body):

@@ -7,6 +7,7 @@ from typing import Any
 from servelab.engine.surfaces import events
 
 WEIGHT_VERSION = "default"
+TEXT, CHUNK = "text_completion", "chat.completion.chunk"
 
 
 def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int | None) -> dict[str, Any]:
@@ -29,16 +30,14 @@ def chat_event(
     model: str,
     choice: Mapping[str, Any],
     counts: Mapping[str, Any] | None = None,
+    *,
+    parsed: bool = False,
 ) -> bytes:
-    """An event of a chat."""
-    document = {
-        "id": name,
-        "object": "chat.completion.chunk",
-        "created": created,
-        "model": model,
-        "choices": [choice],
-    }
-    return events.event(document | ({"usage": counts} if counts else {}))
+    """An event of a chat; what a parser of calls has seen also tells that nothing is counted."""
+    document = events.completion(CHUNK, name, created, model, [choice], counts)
+    if not counts and not parsed:
+        del document["usage"]
+    return events.event(document)
 
 
 def chat_choice(
@@ -60,7 +59,7 @@ def chat_choice(
 
 def chat_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a chat, if the client asked for usage."""
-    return _event("chat.completion.chunk", name, created, model, [], counts)
+    return events.event(events.completion(CHUNK, name, created, model, [], counts))
 
 
 def chat_whole(
@@ -82,13 +81,13 @@ def text_event(
     counts: Mapping[str, Any] | None,
 ) -> bytes:
     """An event of a text completion."""
-    return _event("text_completion", name, created, model, [choice], counts)
+    return events.event(events.completion(TEXT, name, created, model, [choice], counts))
 
 
 def text_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice of a text completion; here, nothing empty is told."""
     told = {key: value for key, value in counts.items() if value is not None}
-    return _event("text_completion", name, created, model, [], told)
+    return events.event(events.completion(TEXT, name, created, model, [], told))
 
 
 def text_choice(
@@ -123,27 +122,7 @@ def text_whole(
     counts: Mapping[str, Any],
 ) -> bytes:
     """A complete text completion."""
-    return _whole("text_completion", name, created, model, choices, counts)
-
-
-def _event(
-    kind: str,
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any] | None,
-) -> bytes:
-    return events.event(
-        {
-            "id": name,
-            "object": kind,
-            "created": created,
-            "model": model,
-            "choices": choices,
-            "usage": counts,
-        }
-    )
+    return _whole(TEXT, name, created, model, choices, counts)
 
 
 def _whole(
@@ -154,17 +133,8 @@ def _whole(
     choices: Sequence[Mapping[str, Any]],
     counts: Mapping[str, Any],
 ) -> bytes:
-    return events.compact(
-        {
-            "id": name,
-            "object": kind,
-            "created": created,
-            "model": model,
-            "choices": choices,
-            "usage": counts,
-            "metadata": {"weight_version": WEIGHT_VERSION},
-        }
-    )
+    document = events.completion(kind, name, created, model, choices, counts)
+    return events.compact(document | {"metadata": {"weight_version": WEIGHT_VERSION}})
 
 
 def streamed_error(message: str, kind: str, status: int) -> bytes:

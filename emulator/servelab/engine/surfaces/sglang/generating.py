@@ -6,9 +6,9 @@ from typing import Any
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import events, likely
-from servelab.engine.surfaces.sglang import chunks, refusals, telling
+from servelab.engine.surfaces.sglang import refusals, telling
 from servelab.engine.surfaces.sglang.asking import Asked
-from servelab.engine.surfaces.sglang.replies import Stream, Telling, Whole
+from servelab.engine.surfaces.sglang.making import Stream, Telling, Whole
 
 
 def reply(asked: Asked, server: Telling) -> Reply:
@@ -96,14 +96,8 @@ class GenerateStream(Stream):
 def queue_full(name: str, now_unix_s: float) -> bytes:
     """The one event of a native stream that found the queue full."""
     reason = {"type": "abort", "status_code": 503, "message": refusals.QUEUE_FULL}
-    meta = {
-        "id": name,
-        "finish_reason": reason,
-        "weight_version": chunks.WEIGHT_VERSION,
-        "e2e_latency": 0.0,
-        "completion_tokens": 0,
-        "response_sent_to_client_ts": now_unix_s,
-    }
+    times = {"e2e_latency": 0.0, "response_sent_to_client_ts": now_unix_s}
+    meta = telling.unstarted(name, reason, times)
     return events.event({"text": "", "output_ids": [], "meta_info": meta})
 
 

@@ -1,27 +1,28 @@
 """What an SGLang server tells of itself: health, models, load, configuration."""
 
-import datetime
 from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.exchange import Exchange, Response, Route
-from servelab.engine.surfaces import fastapi, refusing, scraping
-from servelab.engine.surfaces.sglang import refusals
-from servelab.engine.surfaces.surface import Host, State
+from servelab.engine.metrics import sglang as metrics
+from servelab.engine.surfaces import fastapi, scraping
+from servelab.engine.surfaces.sglang import control, refusals, serverargs, startup
+from servelab.engine.surfaces.surface import Host
 
-TEXT = "text/plain; version=0.0.4; charset=utf-8"
-SECTIONS = frozenset({"core", "memory", "spec", "lora", "disagg", "queues", "all"})
+# Of the context, what no prompt may take.
+RESERVED_TOKENS = 6
 
 
 class Info:
     """The routes that put nothing into the core."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, steering: control.Control) -> None:
         self._host = host
+        self._control = steering
         self._options = dict(host.spec.options)
 
     def routes(self) -> Sequence[Route]:
-        """Its routes. Those that tell of readiness say no before it; the others answer already."""
+        """Its routes."""
         always = (
             ("/v1/models", self._models),
             ("/v1/models/{name:path}", self._model),
@@ -29,27 +30,38 @@ class Info:
             ("/get_model_info", self._model_info),
             ("/server_info", self._server_info),
             ("/get_server_info", self._server_info),
-            ("/v1/loads", self._loads),
             ("/", self._root),
         )
-        told = [
-            Route("GET", path, self._health, self._health)
-            for path in ("/health", "/health_generate", "/ready", "/ping")
+        told = [Route("GET", path, self._health) for path in ("/health", "/health_generate")]
+        told += [
+            Route("GET", "/ready", self._ready),
+            Route("GET", "/ping", self._ping),
         ]
-        told += [Route("GET", path, handler, handler) for path, handler in always]
+        told += [Route("GET", path, handler) for path, handler in always]
         if "enable-metrics" in self._options:
-            told.append(Route("GET", "/metrics", self._metrics, self._metrics))
+            told.append(Route("GET", "/metrics", self._metrics))
         return told
 
     def _health(self, exchange: Exchange) -> None:
         # The real one also waits until its scheduler has said something, for a second at least.
-        ready = self._host.state is State.READY
-        exchange.respond(Response(200 if ready else 503, content_type=None))
+        _answer(exchange, self._control.checked())
+
+    def _ready(self, exchange: Exchange) -> None:
+        _answer(exchange, self._control.healthy and not self._control.paused)
+
+    def _ping(self, exchange: Exchange) -> None:
+        _answer(exchange, self._control.healthy)
 
     def _root(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document("SGLang is running"))
 
+    def _start_up(self) -> dict[str, Any]:
+        return startup.times(self._host.start_up_s, self._host.spec.warm_up)
+
     def _metrics(self, exchange: Exchange) -> None:
+        exporter = self._host.exporter
+        if self._host.start_up_s and isinstance(exporter, metrics.Exporter):
+            exporter.started(self._start_up())
         exchange.respond(scraping.exposition(self._host))
 
     def _card(self) -> dict[str, Any]:
@@ -83,8 +95,8 @@ class Info:
                     "preferred_sampling_params": None,
                     "weight_version": "default",
                     "load_format": "auto",
-                    "reasoning_parser": None,
-                    "tool_call_parser": None,
+                    "reasoning_parser": self._options.get("reasoning-parser"),
+                    "tool_call_parser": self._options.get("tool-call-parser"),
                     "disaggregation_mode": "null",
                     "has_image_understanding": False,
                     "has_audio_understanding": False,
@@ -93,83 +105,33 @@ class Info:
         )
 
     def _server_info(self, exchange: Exchange) -> None:
-        """Of the several hundred arguments those that this engine goes by."""
-        spec = self._host.spec
-        config = spec.config
-        state = {"last_gen_throughput": 0.0, "effective_max_running_requests_per_dp": None}
-        exchange.respond(
-            fastapi.document(
-                {
-                    "model_path": spec.model_name,
-                    "tokenizer_path": spec.model_name,
-                    "served_model_name": spec.served_name,
-                    "context_length": config.max_model_tokens,
-                    "mem_fraction_static": spec.gpu_memory_utilization,
-                    "max_running_requests": config.max_sequences,
-                    "max_queued_requests": config.queue_limit,
-                    "chunked_prefill_size": config.max_batched_tokens,
-                    "schedule_policy": self._options.get("schedule-policy", "fcfs"),
-                    "enable_metrics": "enable-metrics" in self._options,
-                    "enable_cache_report": "enable-cache-report" in self._options,
-                    "disable_radix_cache": not config.prefix_caching,
-                    "max_total_num_tokens": config.kv_blocks * config.block_size,
-                    "max_req_input_len": config.max_model_tokens - 6,
-                    "internal_states": [state],
-                    "version": spec.profile.version,
-                    "frontend": "python",
-                }
-            )
-        )
-
-    def _loads(self, exchange: Exchange) -> None:
-        query = exchange.request.query
-        wanted = {each.strip() for each in query.get("include", "all").split(",")}
-        if not wanted <= SECTIONS:
-            raise refusing.fault()
+        """All arguments, and what the scheduler says of itself."""
         self._host.settle()
-        core, queues = self._load()
-        if query.get("format") == "prometheus":
-            exchange.respond(Response(200, _prometheus(core).encode(), TEXT))
-            return
-        load = core | ({"queues": queues} if wanted & {"all", "queues"} else {})
-        exchange.respond(
-            fastapi.document(
-                {
-                    "timestamp": datetime.datetime.fromtimestamp(
-                        self._host.unix_s(), datetime.UTC
-                    ).isoformat(),
-                    "version": self._host.spec.profile.version,
-                    "accelerator": None,
-                    "num_accelerators": int(self._options.get("tp-size", "1")),
-                    "loads": [load],
-                }
-            )
-        )
-
-    def _load(self) -> tuple[dict[str, Any], dict[str, int]]:
-        load, config = self._host.load, self._host.spec.config
+        spec, config = self._host.spec, self._host.spec.config
+        settled = serverargs.resolved(spec)
+        start_up = self._start_up()
         capacity = config.kv_blocks * config.block_size
-        used = round(load.kv_usage * capacity)
-        looked_up, found = load.prefix_tokens
-        core = {
-            "timestamp": self._host.unix_s(),
-            "dp_rank": 0,
-            "num_running_reqs": load.running,
-            "num_waiting_reqs": load.waiting,
-            "num_used_tokens": used,
-            "max_total_num_tokens": capacity,
-            "max_running_requests": config.max_sequences,
-            "token_usage": load.kv_usage,
-            "cache_hit_rate": found / looked_up if looked_up else 0.0,
-            "utilization": 0.0,
+        exporter = self._host.exporter
+        throughput = exporter.throughput if isinstance(exporter, metrics.Exporter) else 0.0
+        state = settled | {
+            "world_size": settled["tp_size"],
+            "startup_time": start_up,
+            "effective_max_running_requests_per_dp": config.max_sequences,
+            "last_gen_throughput": throughput,
+            "memory_usage": {"token_capacity": capacity},
         }
-        return core, {"waiting": load.waiting, "grammar": 0, "paused": 0, "retracted": 0}
+        told = settled | {
+            "status": "ready",
+            "max_total_num_tokens": capacity,
+            "max_req_input_len": config.max_model_tokens - RESERVED_TOKENS,
+            "startup_time": start_up,
+            "kv_events": None,
+            "internal_states": [state],
+            "version": spec.profile.version,
+            "frontend": "python",
+        }
+        exchange.respond(fastapi.document(told))
 
 
-def _prometheus(core: dict[str, Any]) -> str:
-    rank = core["dp_rank"]
-    lines = []
-    for name, value in core.items():
-        if name != "dp_rank":
-            lines += [f"# TYPE sglang_{name} gauge", f'sglang_{name}{{dp_rank="{rank}"}} {value}']
-    return "\n".join(lines) + "\n"
+def _answer(exchange: Exchange, well: bool) -> None:
+    exchange.respond(Response(200 if well else 503, content_type=None))

@@ -1,5 +1,6 @@
 """The lines an SGLang 0.5 server writes: while it starts, for each request, and about its load."""
 
+import dataclasses
 from collections.abc import Sequence
 
 from modelserve.api import wire
@@ -11,6 +12,8 @@ from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
 
+# What the server does once it listens.
+_SERVED = (coldstart.Part.API_SERVER,)
 _FORM = "%Y-%m-%d %H:%M:%S"
 _AT = f"[{stamps.mark(_FORM)}]"
 _TP0 = f"[{stamps.mark(_FORM)} TP0]"
@@ -42,10 +45,9 @@ def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
     )
 
 
-def ready_lines(started: launch.Launch) -> tuple[str, ...]:
-    """The last lines before the first request can be served; the warm-up is a request itself."""
+def ready_lines() -> tuple[str, ...]:
+    """The last lines of the warm-up, which is a request to a server that listens already."""
     return (
-        *(f"{_WEB}{text}" for text in (*uvicorn.STARTED, uvicorn.listening(started.port))),
         access("127.0.0.1:51908", "GET", "/model_info", 200),
         access("127.0.0.1:51922", "POST", "/generate", 200),
         f"{_AT} The server is fired up and ready to roll!",
@@ -94,8 +96,13 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
 
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
     lines = startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu))
-    last = (_timings(planned), *ready_lines(started))
-    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, last)]
+    computed_s = sum(each.duration_s for each in planned.warm_up if each.name not in _SERVED)
+    share = computed_s / planned.warm_up_s if planned.warm_up_s else 1.0
+    texts = (*uvicorn.STARTED, uvicorn.listening(started.port))
+    web = [_timings(planned), *(f"{_WEB}{text}" for text in texts)]
+    *before, last = startlines.at(wire.Phase.WARM_UP, share, web)
+    listening = dataclasses.replace(last, listens=True)
+    return [*lines, *before, listening, *startlines.at(wire.Phase.WARM_UP, 1.0, ready_lines())]
 
 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:

@@ -1,6 +1,7 @@
 """The messages a chat request may hold, as SGLang 0.5 takes them."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, field_validator, model_validator
@@ -138,9 +139,20 @@ def _checked(message: GenericMessage | UserMessage) -> GenericMessage | UserMess
 Message = Annotated[GenericMessage | UserMessage, AfterValidator(_checked)]
 
 
-def tokens(said: Sequence[GenericMessage | UserMessage]) -> list[int]:
+def tokens(
+    said: Sequence[GenericMessage | UserMessage], functions: Iterable[template.Function] = ()
+) -> list[int]:
     """The conversation in the chat template. Raises Refusal for a part that is no text."""
-    return template.encode([template.Message(each.role, _text(each)) for each in said])
+    turns = [template.Message(each.role, _text(each), tuple(_calls(each))) for each in said]
+    return template.encode(turns, functions)
+
+
+def _calls(message: GenericMessage | UserMessage) -> Iterable[template.Called]:
+    made = message.tool_calls if isinstance(message, GenericMessage) else None
+    for call in made or ():
+        given = call.function.arguments
+        text = given if isinstance(given, str) else json.dumps(given or {}, ensure_ascii=False)
+        yield template.Called(call.function.name or "", text)
 
 
 def _text(message: GenericMessage | UserMessage) -> str:

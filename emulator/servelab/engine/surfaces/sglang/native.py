@@ -6,18 +6,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from servelab.engine.calls import Prompt, Served
+from servelab.engine.exchange import Request
 from servelab.engine.surfaces.refusing import Refusal, Shape
-from servelab.engine.surfaces.sglang import asking, bodies, refusals
+from servelab.engine.surfaces.sglang import asking, bodies, refusals, rules
 from servelab.engine.surfaces.sglang.asking import Asked
 from servelab.engine.surfaces.sglang.rules import Sampling
 
 
-def parse(raw: bytes, content_type: str) -> bodies.GenerateRequest:
+def parse(came: Request) -> bodies.GenerateRequest:
     """A native request whose schema is met. Raises Refusal."""
-    if content_type.lower().split(";", maxsplit=1)[0].strip() not in ("", "application/json"):
-        raise refusals.malformed("body", "Input should be a dictionary")
-    document = asking.load(raw)
-    request = asking.validate(bodies.GenerateRequest, document)
+    request = asking.native(bodies.GenerateRequest, came)
     given = request.sampling_params
     for params in [given] if isinstance(given, dict) else given or ():
         _contract(params)
@@ -60,6 +58,7 @@ def _asked(request: bodies.GenerateRequest, served: Served) -> Asked:
         )
     if request.lora_path:
         raise Refusal("LoRA adapter was requested, but LoRA is not enabled.")
+    rules.priority(request.priority, served)
     prompts, alone = _prompts(text, ids)
     sampling = _sampling(request.sampling_params)
     logprob = _first(request.return_logprob)
@@ -69,6 +68,7 @@ def _asked(request: bodies.GenerateRequest, served: Served) -> Asked:
         prompts,
         served,
         chat=False,
+        priority=rules.turn(request.priority, served),
         stream=request.stream,
         logprobs=top if logprob else None,
     )

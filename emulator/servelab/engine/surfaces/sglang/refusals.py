@@ -10,6 +10,8 @@ from servelab.engine.surfaces.refusing import Refusal, Shape
 CONVERSION = "BadRequest"  # what fails while a request is turned into the engine's own
 SCHEMA = "Bad Request"  # what the HTTP layer calls a body that does not meet the schema
 
+INVALID = "invalid_request_error"
+
 QUEUE_FULL = "The request queue is full."
 # One bad body can fail in thousands of places; the first are told.
 TOLD_ERRORS = 10
@@ -24,7 +26,57 @@ def native(refusal: Refusal) -> Refusal:
 
 def queue_full() -> Refusal:
     """As many requests wait as ``--max-queued-requests`` lets wait."""
-    return Refusal(QUEUE_FULL, status=503, kind="503")
+    return unavailable(QUEUE_FULL)
+
+
+def unavailable(message: str) -> Refusal:
+    """The scheduler will not have it."""
+    return Refusal(message, status=503, kind="503")
+
+
+class ResponsesRefusal(Refusal):
+    """What the responses API refuses: nested, with the field it is about."""
+
+    def __init__(
+        self, message: str, *, status: int = 400, kind: str = INVALID, param: str | None = None
+    ) -> None:
+        super().__init__(message, status=status, kind=kind)
+        self._param = param
+
+    def response(self) -> Response:
+        """The whole answer."""
+        error = {
+            "message": str(self),
+            "type": self.kind,
+            "param": self._param,
+            "code": self.status,
+        }
+        return fastapi.document({"error": error}, self.status)
+
+
+def responses(message: str, param: str | None = None, *, status: int = 400) -> ResponsesRefusal:
+    """The responses API does not take it."""
+    return ResponsesRefusal(message, status=status, param=param)
+
+
+def no_store(param: str) -> ResponsesRefusal:
+    """The server was not started with ``--enable-response-store``."""
+    message = (
+        "Response store is disabled. Stateful Responses require --enable-response-store on a "
+        "standalone server; response storage is unavailable in PD mode."
+    )
+    return responses(message, param)
+
+
+def of_responses(refusal: Refusal) -> Refusal:
+    """The same on the responses API's paths."""
+    if isinstance(refusal, ResponsesRefusal) or refusal.shape is Shape.TEXT:
+        return refusal
+    if refusal.kind == SCHEMA:
+        return ResponsesRefusal(str(refusal), kind=SCHEMA)
+    # The real server puts the status of what its scheduler refused into the message.
+    message = str(refusal) if refusal.status == 400 else f"{refusal.status}: {refusal}"
+    return responses(message)
 
 
 def schema(errors: Sequence[Any]) -> Refusal:

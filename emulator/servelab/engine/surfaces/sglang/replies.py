@@ -1,71 +1,17 @@
 """Answers as they are made, for OpenAI's routes: whole, and as server-sent events."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
-from servelab.engine.exchange import Exchange, Response
-from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces import events, likely
-from servelab.engine.surfaces.sglang import chunks, telling
+from servelab.engine.core.sequences import FinishReason
+from servelab.engine.exchange import Response
+from servelab.engine.replying import Choice, Reply
+from servelab.engine.surfaces import called, events, likely
+from servelab.engine.surfaces.sglang import calling, chunks, telling
 from servelab.engine.surfaces.sglang.asking import Asked
+from servelab.engine.surfaces.sglang.making import Stream, Telling, Whole
 
-_ALL = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Telling:
-    """What the server is set to tell, and where names and times come from.
-
-    ``taken`` is told which of the core's requests stream.
-    """
-
-    name: Callable[[], str]
-    unix_s: Callable[[], float]
-    taken: Callable[[Sequence[str], bool], None] = lambda ids, stream: None
-    cache_report: bool = False
-    measured: bool = False
-
-
-class Named:
-    """Names of the choices: the client's, or new ones."""
-
-    def __init__(self, asked: Asked, server: Telling) -> None:
-        self._asked = asked
-        self._server = server
-        self._names: list[str] = []
-
-    def of(self, index: int) -> str:
-        """The name of a choice."""
-        rids = self._asked.rids
-        while len(self._names) <= index:
-            place = len(self._names)
-            prompts = len(self._asked.call.prompts)
-            given = rids[place] if self._asked.call.n == 1 and place < len(rids) else None
-            if given is not None and len(rids) == 1 and prompts > 1:
-                given = f"{given}_{place}"
-            self._names.append(given or self._server.name())
-        return self._names[index]
-
-
-class Whole(WholeReply):
-    """One JSON document."""
-
-    def __init__(self, asked: Asked, server: Telling) -> None:
-        super().__init__(asked.call)
-        self.asked = asked
-        self.server = server
-        self.names = Named(asked, server)
-
-    def open(self, exchange: Exchange) -> None:
-        self.server.taken(self.ids, False)
-        super().open(exchange)
-
-    def counts(self) -> dict[str, Any]:
-        """Usage."""
-        cached = self.cached_tokens if self.server.cache_report else None
-        return chunks.usage(self.prompt_tokens, self.completion_tokens, cached)
+CALLED = "tool_calls"  # why an answer ended that called a function
 
 
 class ChatWhole(Whole):
@@ -80,15 +26,23 @@ class ChatWhole(Whole):
     def _choice(self, choice: Choice) -> dict[str, Any]:
         top = self.call.logprobs
         count = choice.sent + choice.pending
-        message = {"role": "assistant", "content": likely.text(choice), "reasoning_content": None}
+        reason, matched = choice.reason, telling.matched(choice)
+        message: dict[str, Any] = {"role": "assistant", "content": likely.text(choice)}
+        made = called.found(choice.text) if self.call.calling else None
+        if made is not None:
+            name = calling.name(self.names.of(choice.index))
+            message |= {"content": "", "tool_calls": [calling.told(name, *made)]}
+            if reason == FinishReason.STOP:
+                reason, matched = CALLED, None
+        message["reasoning_content"] = None
         told: dict[str, Any] = {
             "index": choice.index,
             "message": message,
             "logprobs": None
             if top is None
             else telling.chat_logprobs(likely.tokens(choice, 0, count, top)),
-            "finish_reason": choice.reason,
-            "matched_stop": telling.matched(choice),
+            "finish_reason": reason,
+            "matched_stop": matched,
         }
         if self.asked.prompt_ids:
             told["prompt_token_ids"] = choice.prompt.encoded()
@@ -136,60 +90,6 @@ def logprobs(reply: Reply, choice: Choice, first: int, count: int) -> dict[str, 
     return telling.text_logprobs(likely.tokens(choice, first, count, call.logprobs), echoed)
 
 
-class Stream(StreamedReply):
-    """An answer sent as it comes, but for what may be the beginning of a stop."""
-
-    def __init__(self, asked: Asked, server: Telling) -> None:
-        super().__init__(asked.call)
-        self.asked = asked
-        self.server = server
-        self.names = Named(asked, server)
-        self.created = int(server.unix_s())
-        self.told: list[int] = []  # tokens of each choice that were told
-        self._tails: list[str] = []
-
-    def add(self, choices: Sequence[Choice]) -> None:
-        super().add(choices)
-        self.told += [0] * len(choices)
-        self._tails += [""] * len(choices)
-
-    def open(self, exchange: Exchange) -> None:
-        self.server.taken(self.ids, True)
-        super().open(exchange)
-
-    def take(self, choice: Choice, piece: str, parts: list[bytes]) -> None:
-        if choice.ended and likely.ends_silently(choice):
-            piece = ""
-        held = not choice.ended and self._may_stop(choice, piece)
-        text = choice.delta(piece, _ALL if held else 0, ended=choice.ended)
-        if not held:
-            self.tell(choice, text, parts)
-            self.told[choice.index] = choice.sent
-
-    def _may_stop(self, choice: Choice, piece: str) -> bool:
-        """Whether the text ends with the beginning of a stop: it is kept back then."""
-        stops = self.call.stop
-        if not stops:
-            return False
-        longest = max(map(len, stops))
-        tail = (self._tails[choice.index] + piece)[-longest:]
-        self._tails[choice.index] = tail
-        return any(
-            tail.endswith(stop[:length])
-            for stop in stops
-            for length in range(1, min(len(stop), len(tail)) + 1)
-        )
-
-    @abstractmethod
-    def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
-        """Tokens ``told`` … ``sent`` of a choice, and their text."""
-
-    def total(self) -> dict[str, Any]:
-        """Usage of all choices."""
-        cached = self.cached_tokens if self.server.cache_report else None
-        return chunks.usage(self.prompt_tokens, self.completion_tokens, cached)
-
-
 class ChatStream(Stream):
     """A chat: role, texts, and after all of them the reasons of their ends."""
 
@@ -200,18 +100,21 @@ class ChatStream(Stream):
         self._events: list[tuple[bytes, bytes]] = []
         self._ends: list[Choice] = []
         self._last = 0
+        self._always = {"role": None} if asked.parsed else {}
 
     def add(self, choices: Sequence[Choice]) -> None:
         super().add(choices)
         for choice in choices:
-            told = chunks.chat_choice(choice.index, {"content": events.MARK})
+            told = chunks.chat_choice(choice.index, {"content": events.MARK} | self._always)
             self._events.append(events.around(self._event(choice, told)))
 
     def _event(
         self, choice: Choice, told: dict[str, Any], counts: dict[str, Any] | None = None
     ) -> bytes:
         name = self.names.of(choice.index)
-        return chunks.chat_event(name, self.created, self.asked.model, told, counts)
+        parsed = self.asked.parsed and told["delta"].get("role") is None
+        model = self.asked.model
+        return chunks.chat_event(name, self.created, model, told, counts, parsed=parsed)
 
     def _role(self, choice: Choice, parts: list[bytes]) -> None:
         delta = {"role": "assistant", "content": ""}
@@ -242,16 +145,19 @@ class ChatStream(Stream):
             self._role(choice, parts)
         if choice.ended:
             self._ends.append(choice)
-        if not text:
-            return
+        if text:
+            self.say(choice, text, parts)
+
+    def say(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        """More of its text."""
         if self._plain:
             before, after = self._events[choice.index]
             parts.append(before + events.quoted(text) + after)
             return
-        top = self.call.logprobs
+        top, first = self.call.logprobs, self.told[choice.index]
         made = likely.tokens(choice, first, choice.sent - first, top or 0)
         logprobs = None if top is None else telling.chat_logprobs(made)
-        told = chunks.chat_choice(choice.index, {"content": text}, logprobs)
+        told = chunks.chat_choice(choice.index, {"content": text} | self._always, logprobs)
         parts.append(self._event(choice, told, self._counts(choice)))
 
     def _counts(self, choice: Choice) -> dict[str, Any] | None:
@@ -269,13 +175,52 @@ class ChatStream(Stream):
         name = self.names.of(self._last)
         for choice in self._ends:
             told = chunks.chat_choice(
-                choice.index, {}, None, choice.reason, telling.matched(choice)
+                choice.index, {}, None, self._reason(choice), telling.matched(choice)
             )
             parts.append(chunks.chat_event(name, self.created, self.asked.model, told))
         if self.call.include_usage:
             model = self.asked.model
             parts.append(chunks.chat_usage(name, self.created, model, self.total()))
         parts.append(events.DONE)
+
+    def _reason(self, choice: Choice) -> str:
+        return choice.reason
+
+
+class CallStream(ChatStream):
+    """A chat that calls a function: its name, then its arguments."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked, server)
+        self._plain = False
+        self._deltas: list[called.Deltas] = []
+
+    def add(self, choices: Sequence[Choice]) -> None:
+        super().add(choices)
+        self._deltas += [called.Deltas(choice) for choice in choices]
+
+    def say(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        deltas = self._deltas[choice.index]
+        was_over, (begins, more) = deltas.over, deltas.after(text)
+        if begins:
+            name = calling.name(self.names.of(choice.index))
+            self._part(choice, calling.told(name, deltas.name, ""), parts)
+        if more:
+            self._part(choice, calling.told(None, None, more), parts)
+        if deltas.over and not was_over:
+            # What stands between the call and the mark of its end is text to the real parser.
+            self._tell({"content": called.AFTER}, choice, parts)
+
+    def _part(self, choice: Choice, part: dict[str, Any], parts: list[bytes]) -> None:
+        self._tell({"content": None, "tool_calls": [part]}, choice, parts)
+
+    def _tell(self, delta: dict[str, Any], choice: Choice, parts: list[bytes]) -> None:
+        told = chunks.chat_choice(choice.index, delta | self._always)
+        parts.append(self._event(choice, told, self._counts(choice)))
+
+    def _reason(self, choice: Choice) -> str:
+        called = choice.reason == FinishReason.STOP and self._deltas[choice.index].begun
+        return CALLED if called else choice.reason
 
 
 class TextStream(Stream):
@@ -312,7 +257,9 @@ class TextStream(Stream):
 
 def chat(asked: Asked, server: Telling) -> Reply:
     """The answer to a chat."""
-    return ChatStream(asked, server) if asked.call.stream else ChatWhole(asked, server)
+    if not asked.call.stream:
+        return ChatWhole(asked, server)
+    return (CallStream if asked.call.calling else ChatStream)(asked, server)
 
 
 def completion(asked: Asked, server: Telling) -> Reply:

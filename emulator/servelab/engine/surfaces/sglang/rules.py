@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from servelab.engine.calls import Served
 from servelab.engine.surfaces.refusing import Refusal
-from servelab.engine.surfaces.sglang import bodies
+from servelab.engine.surfaces.sglang import bodies, refusals
 from servelab.engine.text import vocabulary, writing
 
+PRIORITIES = "enable-priority-scheduling"
 MAX_STOPS = 32
 MAX_STOP_REGEX_BYTES = 256
 # A choice: the real server takes any number, and dies of some.
@@ -173,6 +175,26 @@ def chat(request: bodies.ChatRequest, limit_tokens: int) -> None:
             f"This model supports at most {limit_tokens} completion tokens."
         )
     schema_given(request.response_format)
+
+
+def priority(value: int | None, served: Served) -> None:
+    """A priority must be a number of 64 bits, and may be refused altogether. Raises Refusal."""
+    if value is None:
+        return
+    if not INT64_MIN <= value <= INT64_MAX:
+        raise Refusal("priority must be a number of 64 bits, with a sign.")
+    if served.has("abort-on-priority-when-disabled") and not served.has(PRIORITIES):
+        raise refusals.unavailable(
+            "Using priority is disabled for this server. Please send a new request without a "
+            "priority."
+        )
+
+
+def turn(value: int | None, served: Served) -> int:
+    """Lower ones are served first; who names none is last."""
+    if value is None:
+        return INT64_MAX
+    return value if served.has("schedule-low-priority-values-first") else -value
 
 
 def _tools(request: bodies.ChatRequest) -> None:

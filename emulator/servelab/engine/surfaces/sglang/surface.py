@@ -1,6 +1,5 @@
 """The outside of SGLang's HTTP server, which is FastAPI on uvicorn."""
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
 from modelserve.errors import ModelServeError
@@ -15,12 +14,16 @@ from servelab.engine.surfaces.sglang import (
     asking,
     bodies,
     chunks,
+    control,
     generating,
     info,
+    loads,
+    making,
     messages,
     native,
     refusals,
     replies,
+    responding,
 )
 from servelab.engine.surfaces.sglang.asking import Asked
 from servelab.engine.surfaces.surface import Host
@@ -41,7 +44,8 @@ class SglangSurface(fastapi.Application):
         options = dict(host.spec.options)
         exporter = host.exporter
         self._exporter = exporter if isinstance(exporter, metrics.Exporter) else None
-        self._telling = replies.Telling(
+        self._control = control.Control(host, self._exporter)
+        self._telling = making.Telling(
             host.name,
             host.unix_s,
             self._taken,
@@ -61,7 +65,10 @@ class SglangSurface(fastapi.Application):
             Route("POST", "/v1/embeddings", self._no_embeddings),
             *(Route("POST", path, self._tokenize) for path in ("/tokenize", "/v1/tokenize")),
             *(Route("POST", path, self._detokenize) for path in ("/detokenize", "/v1/detokenize")),
-            *info.Info(self._host).routes(),
+            *responding.Responses(self._host, self._telling, self._control).routes(),
+            *self._control.routes(),
+            *info.Info(self._host, self._control).routes(),
+            loads.Loads(self._host).route(),
         )
 
     def not_found(self, request: Request) -> Response:
@@ -73,11 +80,10 @@ class SglangSurface(fastapi.Application):
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """A detail; FastAPI's router names the methods of the path's first route only."""
-        methods = ", ".join(dict.fromkeys(allowed)) if request.path in NATIVE_PATHS else allowed[0]
+        many = request.path in NATIVE_PATHS or request.path in control.MANY
+        methods = ", ".join(dict.fromkeys(allowed)) if many else allowed[0]
         self._astray(request, 405)
-        return dataclasses.replace(
-            super().wrong_method(request, allowed), headers=(("Allow", methods),)
-        )
+        return super().wrong_method(request, allowed)._replace(headers=(("Allow", methods),))
 
     def _astray(self, request: Request, status: int) -> None:
         if self._exporter is not None:
@@ -86,6 +92,8 @@ class SglangSurface(fastapi.Application):
     def refused(self, request: Request, error: Exception) -> Response:
         """A refusal in the shape of its route."""
         refusal = self._refusal(error)
+        if request.path.startswith(responding.PATH):
+            return refusals.of_responses(refusal).response()
         if request.path in NATIVE_PATHS and refusal.kind != "503":
             refusal = refusals.native(refusal)
         return refusal.response()
@@ -99,21 +107,16 @@ class SglangSurface(fastapi.Application):
             return Refusal(str(error))
         return refusing.fault()
 
-    def unready(self, request: Request) -> Response:
-        """Nothing is generated yet; the real server would listen only from the warm-up on."""
-        return Response(503, content_type=None)
-
     def _taken(self, ids: Sequence[str], stream: bool) -> None:
         if self._exporter is not None:
             self._exporter.taken(ids, stream=stream)
 
     def _counted(self, route: Route) -> Route:
-        if self._exporter is None:
-            return route
-        http = self._exporter.http
-        handler = http.counted(route.path, route.handler, self.refused)
-        early = route.while_loading and http.counted(route.path, route.while_loading, self.refused)
-        return Route(route.method, route.path, handler, early)
+        """All routes answer from when the server listens, which is before its warm-up."""
+        handler = route.handler
+        if self._exporter is not None:
+            handler = self._exporter.http.counted(route.path, handler, self.refused)
+        return Route(route.method, route.path, handler, handler)
 
     def _chat(self, exchange: Exchange) -> None:
         request = exchange.request
@@ -129,7 +132,7 @@ class SglangSurface(fastapi.Application):
 
     def _generate(self, exchange: Exchange) -> None:
         request = exchange.request
-        body = native.parse(request.body, request.content_type)
+        body = native.parse(request)
         try:
             asked = native.asked(body, self._host.served)
         except Refusal as refusal:
@@ -146,13 +149,16 @@ class SglangSurface(fastapi.Application):
         reply: Reply,
         full: Callable[[Asked], bytes],
     ) -> None:
-        try:
-            self._host.generate(exchange, reply)
-        except QueueFull:
-            # A stream is open already when the real scheduler says no.
-            if not asked.call.stream:
-                raise
-            _stream(exchange, full(asked))
+        def generate() -> None:
+            try:
+                self._host.generate(exchange, reply)
+            except QueueFull:
+                # A stream is open already when the real scheduler says no.
+                if not asked.call.stream:
+                    raise
+                _stream(exchange, full(asked))
+
+        self._control.start(exchange, generate)
 
     def _chat_full(self, asked: Asked) -> bytes:
         return _full() + self._usage(asked, chunks.chat_usage)
@@ -176,7 +182,7 @@ class SglangSurface(fastapi.Application):
         raise Refusal(NO_EMBEDDINGS)
 
     def _no_encoding(self, exchange: Exchange) -> None:
-        native.parse(exchange.request.body, exchange.request.content_type)
+        native.parse(exchange.request)
         raise Refusal(NO_EMBEDDINGS)
 
     def _tokenize(self, exchange: Exchange) -> None:

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from servelab.engine.core.sequences import Finish, FinishReason
-from servelab.engine.replying import Choice
+from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import likely
 from servelab.engine.surfaces.likely import Token
 from servelab.engine.surfaces.sglang import chunks
 from servelab.engine.text import encoding
+
+ABORT, QUEUE_ABORT = "Aborted", "Abort in waiting queue"
 
 
 def matched(choice: Choice) -> str | int | None:
@@ -24,7 +26,24 @@ def finish_reason(choice: Choice) -> dict[str, Any] | None:
         return {"type": "length", "length": choice.finished.output_tokens}
     if choice.finished.reason == FinishReason.STOP:
         return {"type": "stop", "matched": matched(choice)}
-    return {"type": "abort", "message": "Aborted"}
+    if in_queue(choice):
+        return {"type": "abort", "message": QUEUE_ABORT}
+    return {"type": "abort", "message": ABORT, "status_code": None, "err_type": None}
+
+
+def in_queue(choice: Choice) -> bool:
+    """Whether it was aborted before it ever ran: little is told of such a one."""
+    return (
+        choice.finished is not None
+        and choice.finished.reason == FinishReason.ABORT
+        and choice.finished.scheduled_s is None
+    )
+
+
+def prompt_tokens(reply: Reply) -> int:
+    """Of all prompts but those whose first answer never ran."""
+    firsts = reply.choices[:: reply.call.n]
+    return sum(choice.prompt.tokens for choice in firsts if not in_queue(choice))
 
 
 def chat_logprobs(told: Sequence[Token]) -> dict[str, Any]:
@@ -114,6 +133,8 @@ def meta(
     times: dict[str, Any],
 ) -> dict[str, Any]:
     """The native route's ``meta_info``; ``times`` differ by what the server measures."""
+    if in_queue(choice):
+        return unstarted(name, finish_reason(choice), times)
     before = {name: times[name] for name in SCHEDULED if name in times}
     after = {name: value for name, value in times.items() if name not in SCHEDULED}
     return {
@@ -130,6 +151,15 @@ def meta(
         "dp_rank": None,
         **after,
     }
+
+
+def unstarted(name: str, reason: dict[str, Any] | None, times: dict[str, Any]) -> dict[str, Any]:
+    """The ``meta_info`` of a request that never ran."""
+    e2e = {"e2e_latency": times["e2e_latency"]} if "e2e_latency" in times else {}
+    sent_name = "response_sent_to_client_ts"
+    sent = {sent_name: times[sent_name]} if sent_name in times else {}
+    told = {"id": name, "finish_reason": reason, "weight_version": chunks.WEIGHT_VERSION}
+    return told | e2e | {"completion_tokens": 0} | sent
 
 
 # Times the scheduler measures; they stand before the others.

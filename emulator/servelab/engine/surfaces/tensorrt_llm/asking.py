@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from servelab.engine.calls import Call, Prompt
+from servelab.engine.calls import Call, Calling, Prompt
 from servelab.engine.surfaces import fastapi, refusing
 from servelab.engine.surfaces.refusing import Refusal
 from servelab.engine.surfaces.tensorrt_llm import bodies, messages, refusals, rules
-from servelab.engine.text import encoding, template
+from servelab.engine.text import encoding, template, writing
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
@@ -21,13 +21,15 @@ class Settings:
     """What the server was started with.
 
     ``chunked``: a prompt need not fit a batch. ``guided``: there is a backend that makes an answer
-    be of a kind; without one a request's wish is dropped without a word.
+    be of a kind; without one a request's wish is dropped without a word. ``parses``: calls of
+    functions are looked for in an answer's text.
     """
 
     limit_tokens: int
     batch_tokens: int
     chunked: bool = False
     guided: bool = False
+    parses: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,7 @@ class Asked:
 
     ``echoed`` goes before a chat's answer; ``detokenize`` False tells ids instead of text.
     ``echoes_ids``: a prompt that is no text is to go before its answer, at which the server fails.
+    ``forced``: the function whose arguments the answer is.
     """
 
     call: Call
@@ -43,6 +46,7 @@ class Asked:
     echoed: str = ""
     detokenize: bool = True
     echoes_ids: bool = False
+    forced: str | None = None
 
 
 def parse(kind: type[BodyT], raw: bytes, content_type: str) -> BodyT:
@@ -70,7 +74,7 @@ def _error(kind: str, place: Sequence[int], message: str) -> dict[str, Any]:
 
 def chat(request: bodies.ChatRequest, settings: Settings) -> Asked:
     """A chat. Raises Refusal."""
-    rules.chat(request, guided=settings.guided)
+    rules.chat(request, guided=settings.guided, parses=settings.parses)
     rules.sampling(request, request.max_completion_tokens)
     functions = [
         template.Function(tool.function.name, tool.function.description, tool.function.parameters)
@@ -83,7 +87,7 @@ def chat(request: bodies.ChatRequest, settings: Settings) -> Asked:
     role = "assistant" if request.add_generation_prompt or last is None else last.role
     top = (request.top_logprobs or 0) if request.logprobs else None
     prompt = _truncated(Prompt(len(ids), "", tuple(ids)), request.truncate_prompt_tokens)
-    call = _call(
+    call = checked(
         request,
         (prompt,),
         request.max_completion_tokens,
@@ -93,7 +97,34 @@ def chat(request: bodies.ChatRequest, settings: Settings) -> Asked:
         role=role,
     )
     echoed = last.text if request.echo and last is not None and last.role == role else ""
-    return Asked(call, request.model, echoed)
+    answered = last is not None and last.role == "tool"
+    calling, write, forced = _calling(request, functions, settings, answered=answered)
+    if calling is not None:
+        call = call._replace(calling=calling, write=write)
+    return Asked(call, request.model, echoed, forced=forced)
+
+
+def _calling(
+    request: bodies.ChatRequest,
+    functions: Sequence[template.Function],
+    settings: Settings,
+    *,
+    answered: bool,
+) -> tuple[Calling | None, writing.Write | None, str | None]:
+    """Whether the answer is a call, how it is written, and whose arguments it is.
+
+    The answer to a prompt that names the function already is nothing but the arguments.
+    """
+    chosen = request.tool_choice
+    if isinstance(chosen, bodies.ToolChoice):
+        named = next((each for each in functions if each.name == chosen.function.name), None)
+        schema = None if named is None else named.parameters
+        write = writing.by_schema({"type": "object", **(schema or {})})
+        return Calling.NAMED, write, chosen.function.name
+    formed = settings.guided and request.response_format is not None
+    if chosen != "auto" or not functions or not settings.parses or answered or formed:
+        return None, None, None
+    return Calling.AUTO, writing.call(functions), None
 
 
 def completion(request: bodies.CompletionRequest, settings: Settings) -> Asked:
@@ -104,7 +135,7 @@ def completion(request: bodies.CompletionRequest, settings: Settings) -> Asked:
     alone = isinstance(request.prompt, str) or isinstance(request.prompt[0], int)
     given: Sequence[Any] = [request.prompt] if alone else request.prompt
     prompts = tuple(_truncated(_prompt(each), request.truncate_prompt_tokens) for each in given)
-    call = _call(
+    call = checked(
         request,
         prompts,
         request.max_tokens,
@@ -136,13 +167,14 @@ def _truncated(prompt: Prompt, most: int | None) -> Prompt:
     return Prompt(most, prompt.text, tuple(prompt.encoded()[-most:]))
 
 
-def _call(
+def checked(
     request: bodies.Common,
     prompts: tuple[Prompt, ...],
     max_tokens: int | None,
     settings: Settings,
     **rest: Any,
 ) -> Call:
+    """The call, if its lengths are in bounds. Raises Refusal."""
     rules.answers(request.n * len(prompts))
     for prompt in prompts:
         rules.lengths(

@@ -6,6 +6,7 @@ from typing import Any
 
 from servelab.engine.surfaces import events
 
+TEXT, CHUNK = "text_completion", "chat.completion.chunk"
 # Tokens for each step of an answer that nothing speculates on.
 DECODED_PER_STEP = 1.0
 
@@ -31,24 +32,6 @@ def without_nulls(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: without_nulls(each) for name, each in value.items() if each is not None}
     return [without_nulls(each) for each in value] if isinstance(value, list) else value
-
-
-def chat_event(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """An event of a chat."""
-    return {
-        "id": name,
-        "object": "chat.completion.chunk",
-        "created": created,
-        "model": model,
-        "choices": choices,
-        "usage": counts,
-    }
 
 
 def chat_choice(
@@ -78,18 +61,10 @@ def chat_whole(
     counts: Mapping[str, Any],
 ) -> bytes:
     """A complete chat answer."""
-    return events.compact(
-        {
-            "id": f"chatcmpl-{name}",
-            "object": "chat.completion",
-            "created": created,
-            "model": model,
-            "choices": choices,
-            "usage": counts,
-            "prompt_token_ids": None,
-            "prompt_token_ids_b64": None,
-        }
+    whole = events.completion(
+        "chat.completion", f"chatcmpl-{name}", created, model, choices, counts
     )
+    return events.compact(whole | {"prompt_token_ids": None, "prompt_token_ids_b64": None})
 
 
 def chat_whole_choice(
@@ -99,6 +74,7 @@ def chat_whole_choice(
     logprobs: Mapping[str, Any] | None,
     reason: str,
     stop: str | int | None,
+    calls: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """A choice of a complete chat answer."""
     return {
@@ -108,7 +84,7 @@ def chat_whole_choice(
             "content": text,
             "reasoning_content": "",
             "reasoning": None,
-            "tool_calls": [],
+            "tool_calls": list(calls),
         },
         "logprobs": logprobs,
         "finish_reason": reason,
@@ -117,26 +93,6 @@ def chat_whole_choice(
         "disaggregated_params": None,
         "avg_decoded_tokens_per_iter": DECODED_PER_STEP,
     }
-
-
-def text_event(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any] | None,
-) -> bytes:
-    """An event of a text completion."""
-    return events.event(
-        {
-            "id": name,
-            "object": "text_completion",
-            "created": created,
-            "model": model,
-            "choices": choices,
-            "usage": counts,
-        }
-    )
 
 
 def text_choice(
@@ -168,14 +124,5 @@ def text_whole(
     prompt_token_ids: Sequence[int] | None,
 ) -> bytes:
     """A complete text completion."""
-    return events.compact(
-        {
-            "id": f"cmpl-{name}",
-            "object": "text_completion",
-            "created": created,
-            "model": model,
-            "choices": choices,
-            "usage": counts,
-            "prompt_token_ids": prompt_token_ids,
-        }
-    )
+    whole = events.completion(TEXT, f"cmpl-{name}", created, model, choices, counts)
+    return events.compact(whole | {"prompt_token_ids": prompt_token_ids})

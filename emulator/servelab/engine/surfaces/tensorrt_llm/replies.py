@@ -8,7 +8,7 @@ from typing import Any
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces import events, likely
-from servelab.engine.surfaces.tensorrt_llm import chunks, telling
+from servelab.engine.surfaces.tensorrt_llm import calling, chunks, telling
 from servelab.engine.surfaces.tensorrt_llm.asking import Asked
 
 
@@ -50,10 +50,19 @@ class ChatWhole(Whole):
         told = None
         if top is not None:
             told = telling.chat_logprobs(telling.tokens(choice, 0, count, top))
-        text = self.asked.echoed + likely.text(choice)
-        return chunks.chat_whole_choice(
-            choice.index, self.call.role, text, told, choice.reason, choice.stop_reason
+        text, reason = likely.text(choice), choice.reason
+        made = calling.whole(self.asked, text)
+        calls = []
+        if made is not None:
+            text, reason = "", calling.end_reason(reason)
+            calls.append(calling.told(calling.name(), *made))
+        whole = chunks.chat_whole_choice(
+            *(choice.index, self.call.role, self.asked.echoed + text, told),
+            *(reason, choice.stop_reason, calls),
         )
+        if made is not None and self.asked.forced is not None:
+            whole["message"]["reasoning_content"] = None
+        return whole
 
 
 class TextWhole(Whole):
@@ -122,9 +131,15 @@ class ChatStream(Stream):
     def _event(
         self, told: dict[str, Any], counts: dict[str, Any] | None = None, blank: bytes = b""
     ) -> bytes:
-        event = chunks.chat_event(self._name, self.created, self.asked.model, [told], counts)
+        event = self._whole_event([told], counts)
         document = events.compact(chunks.without_nulls(event))
         return b"data: " + document + blank + b"\n\n"
+
+    def _whole_event(
+        self, told: Sequence[dict[str, Any]], counts: dict[str, Any] | None
+    ) -> dict[str, Any]:
+        model = self.asked.model
+        return events.completion(chunks.CHUNK, self._name, self.created, model, told, counts)
 
     def begin(self, parts: list[bytes]) -> None:
         for choice in self.choices:
@@ -166,18 +181,57 @@ class ChatStream(Stream):
         top, told = self.call.logprobs, None
         if top is not None and choice.sent:
             told = telling.chat_logprobs(telling.tokens(choice, choice.sent - 1, 1, top))
-        reason, stop = (choice.reason, choice.stop_reason) if choice.ended else (None, None)
-        delta = {"content": text, "reasoning_content": ""}
+        delta = self.delta(choice, text)
+        reason, stop = (None, None)
+        if choice.ended:
+            reason, stop = self.reason(choice), choice.stop_reason
         event = chunks.chat_choice(choice.index, delta, told, reason, stop, chunks.DECODED_PER_STEP)
         parts.append(self._event(event, self._counts(choice, choice.sent)))
+
+    def delta(self, choice: Choice, text: str) -> dict[str, Any]:
+        """What one more text adds to the message."""
+        return {"content": text, "reasoning_content": ""}
+
+    def reason(self, choice: Choice) -> str:
+        """Why it ended."""
+        return choice.reason
 
     def finish(self, parts: list[bytes]) -> None:
         self.close(parts)
         if self.call.include_usage:
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
-            event = chunks.chat_event(self._name, self.created, self.asked.model, [], counts)
-            parts.append(events.event(event))
+            parts.append(events.event(self._whole_event([], counts)))
         parts.append(events.DONE)
+
+
+class CallStream(ChatStream):
+    """A chat that calls a function; each token has its event, also where it tells nothing."""
+
+    def __init__(self, asked: Asked, server: Telling) -> None:
+        super().__init__(asked, server)
+        self._plain = False
+        self._deltas: list[calling.Deltas] = []
+
+    def add(self, choices: Sequence[Choice]) -> None:
+        super().add(choices)
+        self._deltas += [calling.deltas(self.asked, choice) for choice in choices]
+
+    def delta(self, choice: Choice, text: str) -> dict[str, Any]:
+        deltas = self._deltas[choice.index]
+        begins, more = deltas.after(text)
+        forced = self.asked.forced is not None
+        parts = []
+        if begins:
+            first = more if forced else ""
+            parts.append(calling.told(calling.name(), deltas.name, first, index=0))
+        if more and not (begins and forced):
+            parts.append(calling.told(None, None, more, index=0))
+        said = {} if forced else super().delta(choice, "")
+        return said | ({"tool_calls": parts} if parts else {})
+
+    def reason(self, choice: Choice) -> str:
+        begun = self._deltas[choice.index].begun
+        return calling.end_reason(choice.reason) if begun else choice.reason
 
 
 class TextStream(Stream):
@@ -215,7 +269,9 @@ class TextStream(Stream):
             self._ended(choice, parts)
 
     def _event(self, told: Sequence[dict[str, Any]], counts: dict[str, Any] | None) -> bytes:
-        return chunks.text_event(self._name, self.created, self.asked.model, told, counts)
+        model = self.asked.model
+        told_all = events.completion(chunks.TEXT, self._name, self.created, model, told, counts)
+        return events.event(told_all)
 
     def _ended(self, choice: Choice, parts: list[bytes]) -> None:
         """Usage, after the last of a prompt's choices."""
@@ -234,7 +290,9 @@ class TextStream(Stream):
 
 def chat(asked: Asked, server: Telling) -> Reply:
     """The answer to a chat."""
-    return ChatStream(asked, server) if asked.call.stream else ChatWhole(asked, server)
+    if not asked.call.stream:
+        return ChatWhole(asked, server)
+    return (CallStream if asked.call.calling else ChatStream)(asked, server)
 
 
 def completion(asked: Asked, server: Telling) -> Reply:

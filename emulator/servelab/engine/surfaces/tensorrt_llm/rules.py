@@ -65,7 +65,7 @@ def _bias(bias: Mapping[str, float] | None) -> None:
             raise Refusal(f"logit_bias value for token ID {token} must be in {limits}")
 
 
-def chat(request: bodies.ChatRequest, *, guided: bool) -> None:
+def chat(request: bodies.ChatRequest, *, guided: bool, parses: bool) -> None:
     """What is looked at of a chat alone. Raises Refusal."""
     if request.chat_template is not None:
         raise Refusal(
@@ -74,7 +74,7 @@ def chat(request: bodies.ChatRequest, *, guided: bool) -> None:
         )
     if request.tool_choice == "required":
         raise Refusal("tool_choice='required' is not supported for this model.")
-    if isinstance(request.tool_choice, bodies.ToolChoice):
+    if isinstance(request.tool_choice, bodies.ToolChoice) and not (guided and parses):
         missing = "--tool_parser" if guided else "a guided decoding backend"
         raise Refusal(
             f"tool_choice with a named function requires the server to be started with {missing}."

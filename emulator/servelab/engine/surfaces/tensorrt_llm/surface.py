@@ -13,13 +13,22 @@ from servelab.engine.metrics import tensorrt_llm as metrics
 from servelab.engine.surfaces import fastapi, refusing, scraping
 from servelab.engine.surfaces.refusing import Refusal, Shape
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.tensorrt_llm import asking, bodies, chunks, refusals, replies
+from servelab.engine.surfaces.tensorrt_llm import (
+    asking,
+    bodies,
+    chunks,
+    refusals,
+    replies,
+    responding,
+)
 from servelab.engine.surfaces.tensorrt_llm.asking import Settings
 from servelab.engine.text import encoding
 
+# How blocks are named in events of the KV cache, unless the options say otherwise.
+HASHES = "v1_block_key"
 # What Python says where a prompt of ids is put before a text.
 ECHOED_IDS = 'can only concatenate list (not "str") to list'
-GUIDED = "guided-decoding-backend"
+GUIDED, PARSER = "guided-decoding-backend", "tool-parser"
 
 
 class TensorrtLlmSurface(fastapi.Application):
@@ -35,6 +44,7 @@ class TensorrtLlmSurface(fastapi.Application):
             spec.config.max_batched_tokens,
             chunked=spec.config.chunked_prefill,
             guided=GUIDED in dict(spec.options),
+            parses=PARSER in dict(spec.options),
         )
         self._telling = replies.Telling(host.name, host.unix_s, spec.served_name)
         self._routes = tuple(self._table())
@@ -55,8 +65,14 @@ class TensorrtLlmSurface(fastapi.Application):
             ("POST", "/_internal/tokenize", self._tokenize),
         ]
         if self._exporter is not None and self._exporter.enabled:
-            told.append(("GET", "/prometheus/metrics", self._metrics))
-        return [Route(method, path, handler) for method, path, handler in told]
+            # An application of its own, which answers at all that begins so.
+            paths = ("/prometheus/metrics", "/prometheus/metrics/{rest:path}")
+            told += [("GET", path, self._metrics) for path in paths]
+        routes = [
+            Route(method, path, handler, aside=method == "POST") for method, path, handler in told
+        ]
+        more = responding.Responses(self._host, self._telling, self._settings)
+        return [*routes, *more.routes()]
 
     def refused(self, request: Request, error: Exception) -> Response:
         """An error in its shape."""
@@ -121,13 +137,13 @@ class TensorrtLlmSurface(fastapi.Application):
         exchange.respond(fastapi.document({"object": "list", "data": [card]}))
 
     def _server_info(self, exchange: Exchange) -> None:
-        # The real one also tells how it hashes blocks.
         config = self._host.spec.config
         info = {
             "disaggregated_params": {},
             "max_batch_size": config.max_sequences,
             "tokens_per_block": config.block_size,
             "startup_metrics": {},
+            "kv_cache_hash_algo": HASHES,
         }
         exchange.respond(fastapi.document(info))
 

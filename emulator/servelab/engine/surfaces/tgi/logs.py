@@ -6,7 +6,7 @@ accesses does not have: there is no line for those.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
@@ -52,41 +52,43 @@ class _Writer:
         return json.dumps(line, separators=(",", ":"))
 
 
-def start_lines(
-    started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
-) -> tuple[StartLine, ...]:
-    """What it says from process start to readiness, with the plan's numbers."""
-    write = _Writer(as_json=dict(started.options).get("json-output", "false") != "false")
-    return (
-        *_loading(write, started, planned.weights.duration_s),
-        *_warm_up(write, started, planned, gpu),
-    )
+class TgiLog:
+    """The log of one engine; ``as_json`` after the launcher's flag."""
 
+    def __init__(self, *, as_json: bool = False) -> None:
+        self._write = _Writer(as_json=as_json)
 
-def access(client: str, method: str, target: str, status: int) -> str | None:
-    """The router logs no access."""
-    return None
+    def start_lines(
+        self, started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
+    ) -> Sequence[StartLine]:
+        """What it says from process start to readiness, with the plan's numbers."""
+        return (
+            *_loading(self._write, started, planned.weights.duration_s),
+            *_warm_up(self._write, started, planned, gpu),
+        )
 
+    def access(self, client: str, method: str, target: str, status: int) -> str | None:
+        """The router logs no access."""
+        return None
 
-def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str | None:
-    """The router does not tell its load."""
-    return None
+    def load(self, prompt_per_s: float, generation_per_s: float, gauges: Load) -> str | None:
+        """The router does not tell its load."""
+        return None
 
-
-def stop_lines() -> tuple[str, ...]:
-    """What a stopping engine says; it no longer knows how it was started: as text."""
-    write = _Writer(as_json=False)
-    server = (f"{_ROUTER}::server", "router/src/server.rs", 2399)
-    return (
-        write.launcher("Terminating webserver"),
-        write.launcher("Waiting for webserver to gracefully shutdown"),
-        write.router(*server, "signal received, starting graceful shutdown"),
-        write.launcher("webserver terminated"),
-        write.launcher("Shutting down shards"),
-        write.launcher("Terminating shard", 0),
-        write.launcher("Waiting for shard to gracefully shutdown", 0),
-        write.launcher("shard terminated", 0),
-    )
+    def stop_lines(self) -> Sequence[str]:
+        """What a stopping engine says."""
+        write = self._write
+        server = (f"{_ROUTER}::server", "router/src/server.rs", 2399)
+        return (
+            write.launcher("Terminating webserver"),
+            write.launcher("Waiting for webserver to gracefully shutdown"),
+            write.router(*server, "signal received, starting graceful shutdown"),
+            write.launcher("webserver terminated"),
+            write.launcher("Shutting down shards"),
+            write.launcher("Terminating shard", 0),
+            write.launcher("Waiting for shard to gracefully shutdown", 0),
+            write.launcher("shard terminated", 0),
+        )
 
 
 def _loading(write: _Writer, started: launch.Launch, load_s: float) -> Iterator[StartLine]:

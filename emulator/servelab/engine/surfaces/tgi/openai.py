@@ -6,7 +6,7 @@ from typing import Any
 from servelab.engine.exchange import JSON, Response
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
 from servelab.engine.surfaces import events
-from servelab.engine.surfaces.tgi import limits, origins, replies, tokens, tools
+from servelab.engine.surfaces.tgi import declining, limits, origins, replies, tokens, tools
 from servelab.engine.surfaces.tgi.asking import Asked
 from servelab.engine.surfaces.tgi.refusals import Refusal
 from servelab.engine.surfaces.tgi.replies import Answered
@@ -20,12 +20,6 @@ class Head:
 
     model: str
     created_unix_s: int
-
-
-def chat_reason(choice: Choice) -> str:
-    """The end of a chat: OpenAI's word for the end of the text alone."""
-    reason = replies.finish_reason(choice)
-    return "stop" if reason == "eos_token" else reason
 
 
 def usage(prompt_tokens: int, completion_tokens: int) -> dict[str, int]:
@@ -54,13 +48,24 @@ def _logprobs(made: list[tuple[int, str]], top: int) -> dict[str, Any]:
 
 
 class Chat(WholeReply):
-    """A whole chat answer. ``logprobs``: told where the client asked; ``calls``: of a function."""
+    """A whole chat answer. ``logprobs``: told where the client asked; ``calls``: of a function.
+
+    ``declined`` is the answer before, that it calls none.
+    """
 
     def __init__(
-        self, asked: Asked, head: Head, answered: Answered, *, logprobs: bool, calls: bool = False
+        self,
+        asked: Asked,
+        head: Head,
+        answered: Answered,
+        *,
+        logprobs: bool,
+        calls: bool = False,
+        declined: declining.Declined | None = None,
     ) -> None:
         super().__init__(asked.call)
         self._calls = calls
+        self._declined = declined
         self._asked = asked
         self._head = head
         self._answered = answered
@@ -69,7 +74,10 @@ class Chat(WholeReply):
     def response(self) -> Response:
         """The whole answer."""
         (choice,) = self.choices
-        told = replies.made(choice)
+        told, reason = replies.made(choice), replies.chat_reason(choice)
+        if self._declined is not None:
+            # The router tells of the answer it did not pass on.
+            told, reason = list(self._declined.made), self._declined.reason
         top = self._asked.top_n_tokens
         self._answered(replies.finishes(self.choices))
         try:
@@ -87,7 +95,7 @@ class Chat(WholeReply):
                     "index": 0,
                     "message": message,
                     "logprobs": _logprobs(told, top) if self._wants_logprobs else None,
-                    "finish_reason": chat_reason(choice),
+                    "finish_reason": reason,
                 }
             ],
             "usage": usage(choice.prompt.tokens, len(told)),
@@ -145,7 +153,7 @@ class ChatStream(StreamedReply):
             "index": 0,
             "delta": delta,
             "logprobs": logprobs,
-            "finish_reason": chat_reason(choice) if choice.ended else None,
+            "finish_reason": replies.chat_reason(choice) if choice.ended else None,
         }
         parts.append(self._event([told], None))
 
@@ -184,7 +192,7 @@ class Completion(WholeReply):
                     "index": choice.index,
                     "text": choice.text,
                     "logprobs": None,
-                    "finish_reason": chat_reason(choice),
+                    "finish_reason": replies.chat_reason(choice),
                 }
                 for choice in ended
             ],

@@ -25,6 +25,12 @@ def finish_reason(choice: Choice) -> str:
     return "eos_token" if choice.stop_reason is None else "stop_sequence"
 
 
+def chat_reason(choice: Choice) -> str:
+    """The end of a chat: OpenAI's word for the end of the text alone."""
+    reason = finish_reason(choice)
+    return "stop" if reason == "eos_token" else reason
+
+
 def timing_headers(choices: Sequence[Choice], characters: int) -> Headers:
     """What an answer took: milliseconds, and ``x-compute-time`` in seconds; of several the sums."""
     ends = [choice.finished for choice in choices if choice.finished is not None]

@@ -54,6 +54,22 @@ def calls(body: Mapping[str, Any], tools: Sequence[Tool]) -> bool:
     return bool(tools) and not (is_free(body) and answered)
 
 
+def declines(body: Mapping[str, Any], tools: Sequence[Tool]) -> bool:
+    """Whether the model is free, and says that it calls none: a function has answered."""
+    return bool(tools) and is_free(body) and not calls(body, tools)
+
+
+def declined(rng: random.Random) -> str:
+    """How it says so."""
+    return json.dumps({"function": {"_name": NO_TOOL["function"]["name"]}})
+
+
+def says_no(text: str) -> bool:
+    """Whether a text, whole or cut off, says so."""
+    call = _read(text.rstrip(" \t\r\n,}") + "}}")
+    return call is not None and call[0] == NO_TOOL["function"]["name"]
+
+
 def written(tools: Sequence[Tool]) -> writing.Write:
     """A call of one of the functions, as the grammar asks for it."""
 

@@ -1,7 +1,6 @@
 """Triton's generate extension: a JSON object of tensors in, one of tensors out."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,14 +9,17 @@ from servelab.engine.exchange import EVENT_STREAM, Response
 from servelab.engine.metrics import triton as metrics
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
 from servelab.engine.surfaces import events, fastapi
-from servelab.engine.surfaces.triton import repository
-from servelab.engine.surfaces.triton.repository import TritonError
+from servelab.engine.surfaces.triton import documents, inputs, refusals, repository, tensors
+from servelab.engine.surfaces.triton.refusals import TritonError
 from servelab.engine.text import encoding
 
 ONE_RESPONSE = (
     "generate expects model to produce exactly 1 response, use generate stream for model that "
     "generates various number of responses"
 )
+# What an ensemble's answers tell of sequences: its requests are of none.
+SEQUENCE = {"sequence_id": 0, "sequence_start": False, "sequence_end": False}
+COUNTS = ("num_input_tokens", "num_output_tokens")
 _TYPES = {name: (kind, shape) for name, kind, shape in repository.INPUTS}
 
 
@@ -27,59 +29,80 @@ class Wanted:
 
     call: Call
     id: str
-    prompt: str
+    model: str
+    prompt: str  # told before the answer, if that was asked for
     log_probs: bool
+    counts: tuple[str, ...]  # outputs that count tokens
     streams: bool
 
 
 def parse(body: bytes, model: str, *, stream: bool) -> Wanted:
     """A generate request. Raises TritonError."""
-    given = _flat(_loaded(body))
-    tensors = {name: _tensor(name, value) for name, value in given.items() if name in _TYPES}
-    name = str(given.get("id", ""))
-    _check_required(tensors, model, name)
-    text, limit = str(tensors["text_input"][0]), int(tensors["max_tokens"][0])
-    stops = tuple(str(word) for word in tensors.get("stop_words", ()) if word)
-    seed = tensors.get("seed")
+    document = documents.loaded(body)
+    name = request_id(document)
+    given = _flat(document)
+    for each, value in given.items():
+        if each not in _TYPES:
+            check_parameter(each, value)
+    found = {each: _tensor(each, value) for each, value in given.items() if each in _TYPES}
+    inputs.check_count(list(found), repository.SPECS, model, refusals.request(name))
+    return wanted(found, model, name, stream=stream)
+
+
+def request_id(document: Mapping[str, Any]) -> str:
+    """The request's name; empty where it has none. Raises TritonError."""
+    return str(tensors.member(document, "id", str, "string")) if "id" in document else ""
+
+
+def check_parameter(name: str, value: Any) -> None:
+    """What is no tensor is a parameter, of a simple type. Raises TritonError."""
+    if not isinstance(value, (str, int, float)):
+        raise TritonError(
+            f"parameter '{name}' has invalid type. It should be either 'int', 'bool', or 'string'."
+        )
+
+
+def wanted(found: Mapping[str, Sequence[Any]], model: str, name: str, *, stream: bool) -> Wanted:
+    """What the tensors of a text model ask for. Raises TritonError."""
+    if any(each not in found for each in repository.REQUIRED):
+        # As many inputs as must be, but not those: the first step never has all of its own.
+        never = "at least one output is not set while no more ensemble steps can be made"
+        where = None if model == metrics.BLS_MODEL else model
+        raise refusals.backend(f"{refusals.request(name)}unexpected deadlock, {never}", where, 400)
+    text, limit = str(found["text_input"][0]), int(found["max_tokens"][0])
+    seed = found.get("seed")
     call = Call(
         chat=False,
         prompts=(Prompt(encoding.count(text) or 1, text),),
         max_tokens=max(1, limit),
         stream=stream,
-        min_tokens=int(tensors.get("min_tokens", [0])[0]),
+        min_tokens=int(found.get("min_tokens", [0])[0]),
         seed=int(seed[0]) if seed else None,
-        stop=stops,
+        stop=tuple(str(word) for word in found.get("stop_words", ()) if word),
     )
-    includes = tensors.get("exclude_input_in_output") == [False]
+    includes = list(found.get("exclude_input_in_output", ())) == [False]
+    counts = (each for each in COUNTS if _is_on(found, f"return_{each}"))
     return Wanted(
         call,
         name,
+        model,
         text if includes else "",
-        bool(tensors.get("return_log_probs", [False])[0]),
-        bool(tensors.get("stream", [False])[0]),
+        log_probs=_is_on(found, "return_log_probs"),
+        counts=tuple(counts),
+        streams=_is_on(found, "stream"),
     )
 
 
-def _loaded(body: bytes) -> dict[str, Any]:
-    if not body:
-        return {}
-    try:
-        document = json.loads(body)
-    except json.JSONDecodeError as error:
-        message = f"failed to parse the request JSON buffer: {error.msg}. at {error.pos}"
-        raise TritonError(message) from None
-    except (ValueError, RecursionError):
-        raise TritonError("failed to parse the request JSON buffer: Invalid value. at 0") from None
-    if not isinstance(document, dict):
-        raise TritonError("failed to parse the request JSON buffer: not an object. at 0")
-    return document
+def _is_on(found: Mapping[str, Sequence[Any]], name: str) -> bool:
+    return bool(found.get(name, [False])[0])
 
 
 def _flat(document: dict[str, Any]) -> dict[str, Any]:
     """Tensors may stand under ``parameters`` too."""
     nested = document.get("parameters", {})
     if not isinstance(nested, dict):
-        raise TritonError("Expected JSON object for keyword: 'parameters'")
+        told = "attempt to access JSON non-object as object"
+        raise TritonError(f"Expected JSON object for keyword: 'parameters': {told}")
     return {**{k: v for k, v in document.items() if k != "parameters"}, **nested}
 
 
@@ -90,50 +113,24 @@ def _tensor(name: str, value: Any) -> list[Any]:
     fixed = [size for size in shape if size != -1]
     if (fixed and len(values) % fixed[-1]) or (shape == (1,) and len(values) != 1):
         raise TritonError(f"The schema can not convert input '{name}' to tensor with proper shape")
-    if not all(_fits(kind, each) for each in values):
-        raise TritonError(f"Unable to parse 'data' of input '{name}': attempt to access JSON "
-                          f"non-{_word(kind)} as {_word(kind)}")  # fmt: skip
+    if not all(tensors.fits(kind, each) for each in values):
+        word = tensors.kind_of(kind)
+        where = "JSON bytes array" if kind == "STRING" else "'data'"
+        asked = "double" if word == "number" else word
+        raise TritonError(f"Unable to parse {where}: attempt to access JSON non-{word} as {asked}")
     return values
 
 
-def _fits(kind: str, value: Any) -> bool:
-    if kind == "STRING":
-        return isinstance(value, str)
-    if kind == "BOOL":
-        return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
-    return isinstance(value, int if kind in ("INT32", "UINT64") else (int, float))
-
-
-def _word(kind: str) -> str:
-    words = {"STRING": "string", "BOOL": "boolean", "INT32": "signed-integer"}
-    return words.get(kind, "unsigned-integer" if kind == "UINT64" else "number")
-
-
-def _check_required(tensors: Mapping[str, Any], model: str, name: str) -> None:
-    missing = [f"'{each}'" for each in repository.REQUIRED if each not in tensors]
-    if not missing:
-        return
-    got = ",".join(f"'{each}'" for each in sorted(tensors))
-    raise TritonError(
-        f"[request id: {name or '<id_unknown>'}] expected number of inputs between "
-        f"{len(repository.REQUIRED)} and {len(repository.INPUTS)} but got {len(tensors)} inputs "
-        f"for model '{model}'. Got input(s) [{got}], but missing required input(s) "
-        f"[{','.join(missing)}]. Please provide all required input(s)."
-    )
-
-
-def _document(wanted: Wanted, model: str, text: str, tokens: int) -> bytes:
+def _document(wanted: Wanted, text: str, tokens: int) -> bytes:
     """One response, its names in the order of the alphabet."""
     told: dict[str, Any] = {
-        "model_name": model,
+        "model_name": wanted.model,
         "model_version": metrics.VERSION,
-        "sequence_end": False,
-        "sequence_id": 0,
-        "sequence_start": False,
         "text_output": text,
+        **{name: counted(wanted, name, tokens) for name in wanted.counts},
     }
+    if wanted.model != metrics.BLS_MODEL:
+        told |= SEQUENCE
     if wanted.id:
         told["id"] = wanted.id
     if wanted.log_probs:
@@ -142,13 +139,17 @@ def _document(wanted: Wanted, model: str, text: str, tokens: int) -> bytes:
     return events.compact(dict(sorted(told.items())))
 
 
+def counted(wanted: Wanted, name: str, tokens: int) -> int:
+    """An output that counts tokens."""
+    return wanted.call.prompts[0].tokens if name == "num_input_tokens" else tokens
+
+
 class Generated(WholeReply):
     """One response; where a stream was asked for there are several, which is an error here."""
 
-    def __init__(self, wanted: Wanted, model: str) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         super().__init__(wanted.call)
         self._wanted = wanted
-        self._model = model
 
     def response(self) -> Response:
         """The whole answer."""
@@ -157,7 +158,7 @@ class Generated(WholeReply):
         if self._wanted.streams and tokens != 1:
             return fastapi.document({"error": ONE_RESPONSE})
         text = self._wanted.prompt + choice.text
-        return Response(200, _document(self._wanted, self._model, text, tokens))
+        return Response(200, _document(self._wanted, text, tokens))
 
 
 class GeneratedStream(StreamedReply):
@@ -165,10 +166,9 @@ class GeneratedStream(StreamedReply):
 
     head = Response(content_type=EVENT_STREAM)
 
-    def __init__(self, wanted: Wanted, model: str) -> None:
+    def __init__(self, wanted: Wanted) -> None:
         super().__init__(wanted.call)
         self._wanted = wanted
-        self._model = model
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         """One more token."""
@@ -182,4 +182,4 @@ class GeneratedStream(StreamedReply):
             parts.append(self._event(self._wanted.prompt + choice.text, self.completion_tokens))
 
     def _event(self, text: str, tokens: int) -> bytes:
-        return b"data: " + _document(self._wanted, self._model, text, tokens) + b"\n\n"
+        return b"data: " + _document(self._wanted, text, tokens) + b"\n\n"

@@ -3,13 +3,11 @@
 The repository is that of the TensorRT-LLM backend's guide (all_models/inflight_batcher_llm).
 """
 
-from dataclasses import dataclass
 from typing import Any
 
-from modelserve.errors import ModelServeError
-from servelab.engine.exchange import Response
 from servelab.engine.metrics import triton as metrics
-from servelab.engine.surfaces import fastapi
+from servelab.engine.surfaces.triton import inputs, refusals
+from servelab.engine.surfaces.triton.refusals import TritonError
 
 VERSION = "2.61.0"
 EXTENSIONS = (
@@ -18,7 +16,14 @@ EXTENSIONS = (
     *("system_shared_memory", "cuda_shared_memory", "binary_tensor_data", "parameters"),
     *("statistics", "trace", "logging"),
 )
-# The ensemble's inputs: name, type, dimensions; the first two must be there.
+
+
+def protocol(kind: str) -> str:
+    """A configuration's type as the protocol calls it."""
+    return "BYTES" if kind == _STRING else kind
+
+
+# The inputs of those that take text: name, type, dimensions; the first two must be there.
 _STRING, _INT32, _FP32, _BOOL = "STRING", "INT32", "FP32", "BOOL"
 INPUTS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
     ("text_input", _STRING, (1,)),
@@ -50,29 +55,40 @@ OUTPUTS: tuple[tuple[str, str, tuple[int, ...]], ...] = (
 )
 
 
-class TritonError(ModelServeError):
-    """An error in Triton's shape."""
-
-    def __init__(self, message: str, status: int = 400) -> None:
-        self.status = status
-        super().__init__(message)
-
-    def response(self) -> Response:
-        """The whole answer."""
-        return fastapi.document({"error": str(self)}, self.status)
+SPECS = tuple(
+    inputs.Spec(name, protocol(kind), dims, name not in REQUIRED) for name, kind, dims in INPUTS
+)
 
 
-@dataclass(frozen=True, slots=True)
 class Repository:
-    """The models of a server; ``max_batch_size`` as the ensemble has it."""
+    """The models of a server; ``max_batch_size`` as the ensemble has it.
 
-    served_name: str
-    max_batch_size: int
+    ``explicit``: it loads and unloads models on demand.
+    """
+
+    def __init__(self, served_name: str, max_batch_size: int, *, explicit: bool = False) -> None:
+        self.served_name = served_name
+        self.max_batch_size = max_batch_size
+        self._explicit = explicit
+        self._unloaded: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
         """All models, the ensemble first."""
-        return (self.served_name, *metrics.STEPS)
+        return (self.served_name, *metrics.STEPS, metrics.BLS_MODEL)
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """Those that serve, by name."""
+        return tuple(name for name in sorted(self.names) if name not in self._unloaded)
+
+    def takes_text(self, model: str) -> bool:
+        """Whether a model takes a text, and answers with one."""
+        return model in (self.served_name, metrics.BLS_MODEL)
+
+    def ensemble(self, model: str) -> str | None:
+        """The model's name if it is the ensemble."""
+        return model if model == self.served_name else None
 
     def check(self, model: str, version: str) -> None:
         """Raises TritonError where there is no such model or version."""
@@ -81,28 +97,54 @@ class Repository:
         if version not in ("", metrics.VERSION):
             message = f"Request for unknown model: '{model}' version {version} is not found"
             raise TritonError(message, 404)
+        if model in self._unloaded:
+            message = f"Request for unknown model: '{model}' has no available versions"
+            raise TritonError(message)
 
-    def index(self) -> list[dict[str, str]]:
-        """Every model and its state, by name."""
-        return [
-            {"name": name, "version": metrics.VERSION, "state": "READY"}
-            for name in sorted(self.names)
-        ]
+    def load(self, model: str) -> None:
+        """Load it again. Raises TritonError."""
+        self._check_control()
+        if model not in self.names:
+            message = f"failed to load '{model}', failed to poll from model repository"
+            raise TritonError(message, refusals.INTERNAL)
+        self._unloaded.discard(model)
+
+    def unload(self, model: str) -> None:
+        """Serve it no longer; what is not there is not served either. Raises TritonError."""
+        self._check_control()
+        if model in self.names:
+            self._unloaded.add(model)
+
+    def index(self, *, ready: bool = False) -> list[dict[str, str]]:
+        """Every model and its state, by name; ``ready``: those alone that serve."""
+        listed: list[dict[str, str]] = []
+        for name in sorted(self.names):
+            told = {"name": name, "version": metrics.VERSION, "state": "READY"}
+            if name in self._unloaded:
+                told |= {"state": "UNAVAILABLE", "reason": "unloaded"}
+            if not ready or name not in self._unloaded:
+                listed.append(told)
+        return listed
+
+    def _check_control(self) -> None:
+        if not self._explicit:
+            message = "explicit model load / unload is not allowed if polling is enabled"
+            raise TritonError(message, refusals.UNAVAILABLE)
 
     def metadata(self, model: str) -> dict[str, Any]:
         """A model's inputs and outputs; those of the steps are not told here."""
-        whole = model == self.served_name
+        whole, text = model == self.served_name, self.takes_text(model)
         return {
             "name": model,
             "versions": [metrics.VERSION],
             "platform": "ensemble" if whole else _backend(model),
-            "inputs": [_tensor(*each) for each in INPUTS] if whole else [],
-            "outputs": [_tensor(*each) for each in OUTPUTS] if whole else [],
+            "inputs": [_tensor(*each) for each in INPUTS] if text else [],
+            "outputs": [_tensor(*each) for each in OUTPUTS] if text else [],
         }
 
     def config(self, model: str) -> dict[str, Any]:
         """A model's configuration; those of its parts that a client of text meets."""
-        whole = model == self.served_name
+        whole, text = model == self.served_name, self.takes_text(model)
         return {
             "name": model,
             "platform": "ensemble" if whole else "",
@@ -110,8 +152,8 @@ class Repository:
             "runtime": "",
             "version_policy": {"latest": {"num_versions": 1}},
             "max_batch_size": self.max_batch_size,
-            "input": [_io(*each) for each in INPUTS] if whole else [],
-            "output": [_io(*each) for each in OUTPUTS] if whole else [],
+            "input": [_io(*each) for each in INPUTS] if text else [],
+            "output": [_io(*each) for each in OUTPUTS] if text else [],
             "default_model_filename": "",
             "cc_model_filenames": {},
             "metric_tags": {},
@@ -130,8 +172,7 @@ def _backend(model: str) -> str:
 
 
 def _tensor(name: str, kind: str, shape: tuple[int, ...]) -> dict[str, Any]:
-    datatype = "BYTES" if kind == _STRING else kind
-    return {"name": name, "datatype": datatype, "shape": [-1, *shape]}
+    return {"name": name, "datatype": protocol(kind), "shape": [-1, *shape]}
 
 
 def _io(name: str, kind: str, shape: tuple[int, ...]) -> dict[str, Any]:

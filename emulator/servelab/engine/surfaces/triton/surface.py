@@ -10,22 +10,23 @@ from modelserve.engines import triton
 from modelserve.errors import ModelServeError
 from servelab.engine.calls import Call
 from servelab.engine.core.intake import QueueFull
-from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
+from servelab.engine.exchange import Exchange, Request, Response, Route
+from servelab.engine.metrics import triton as metrics
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.triton import (
     asking,
-    generation,
+    native,
+    refusals,
     replies,
     repository,
     schemas,
 )
-from servelab.engine.surfaces.triton.repository import TritonError
+from servelab.engine.surfaces.triton.refusals import TritonError
 
 OWNER = "Triton Inference Server"
 METRICS_PORT = 8002
-TEXT = "text/plain"
 
 
 class TritonSurface:
@@ -39,9 +40,17 @@ class TritonSurface:
         self._default_tokens = int(options.get("default-max-tokens") or 16)
         self._kserve_port = options.get("kserve-http-port")
         self._repository = repository.Repository(
-            self._served.name, min(host.spec.config.max_sequences, 2048)
+            self._served.name,
+            min(host.spec.config.max_sequences, 2048),
+            explicit=options.get("model-control-mode") == "explicit",
         )
-        self._routes = self._own_routes() if self._native else self._openai_routes()
+        exporter = host.exporter
+        assert isinstance(exporter, metrics.Exporter)
+        # The OpenAI front end streams, so its models do.
+        decoupled = not self._native or triton.DECOUPLED in host.spec.options
+        own = native.Native(host, exporter, self._repository, decoupled=decoupled)
+        self._own_routes = own.routes()
+        self._routes = self._own_routes if self._native else self._openai_routes()
 
     @property
     def server(self) -> str | None:
@@ -56,7 +65,7 @@ class TritonSurface:
         """Routes that the real server has on further ports."""
         if self._native:
             return {METRICS_PORT: [Route("GET", "/metrics", self._metrics)]}
-        return {int(self._kserve_port): self._own_routes()} if self._kserve_port else {}
+        return {int(self._kserve_port): self._own_routes} if self._kserve_port else {}
 
     def not_found(self, request: Request) -> Response:
         """FastAPI's detail, or Triton's error."""
@@ -74,19 +83,25 @@ class TritonSurface:
         """FastAPI's details, or Triton's errors."""
         if isinstance(error, HttpError | Unprocessable | TritonError):
             return error.response()
-        limit = self._host.spec.config.queue_limit
         message = str(error) if isinstance(error, ModelServeError) else "internal error"
+        ensemble = self._repository.ensemble(request.parameters.get("model", self._served.name))
         if isinstance(error, QueueFull):
-            again = "has been reached, please try again later"
-            message = f"Maximum queue size of {limit} {again}"
-        if request.path.startswith("/v2"):
-            status = 503 if isinstance(error, QueueFull) else 400
-            return TritonError(message, status).response()
+            message = f"{refusals.request('')}Exceeds maximum queue size"
+            full = refusals.backend(message, ensemble, refusals.UNAVAILABLE)
+            if self._is_own(request):
+                return full.response()
+            message = str(full)
+        if self._is_own(request):
+            known = isinstance(error, ModelServeError)
+            return TritonError(message, 400 if known else refusals.INTERNAL).response()
         return asking.refusal(message).response()
+
+    def _is_own(self, request: Request) -> bool:
+        return request.path.startswith("/v2")
 
     def unready(self, request: Request) -> Response:
         """It does not listen while the models load."""
-        return Response(400, content_type=TEXT)
+        return Response(400, content_type=native.TEXT)
 
     def _openai_routes(self) -> Sequence[Route]:
         return (
@@ -97,26 +112,6 @@ class TritonSurface:
             Route("POST", "/v1/completions", self._completion),
             Route("POST", "/v1/chat/completions", self._chat),
         )
-
-    def _own_routes(self) -> Sequence[Route]:
-        routes = [
-            Route("GET", "/metrics", self._metrics),
-            Route("GET", "/v2", self._server_metadata),
-            Route("GET", "/v2/health/live", _healthy),
-            Route("GET", "/v2/health/ready", _healthy),
-            Route("POST", "/v2/repository/index", self._index),
-            Route("POST", "/v2/repository/{repository}/index", self._index),
-        ]
-        for path in ("/v2/models/{model}", "/v2/models/{model}/versions/{version}"):
-            routes += [
-                Route("GET", path, self._of_model(self._metadata)),
-                Route("GET", f"{path}/ready", self._of_model(_healthy)),
-                Route("GET", f"{path}/config", self._of_model(self._config)),
-                Route("POST", f"{path}/infer", self._of_model(_no_infer)),
-                Route("POST", f"{path}/generate", self._of_model(self._generate)),
-                Route("POST", f"{path}/generate_stream", self._of_model(self._generate_stream)),
-            ]
-        return routes
 
     def _metrics(self, exchange: Exchange) -> None:
         exchange.respond(scraping.exposition(self._host))
@@ -156,54 +151,3 @@ class TritonSurface:
         head = replies.Head(name, int(self._host.unix_s()), self._served.name)
         build = replies.Stream if call.stream else replies.Whole
         self._host.generate(exchange, build(call, head))
-
-    def _server_metadata(self, exchange: Exchange) -> None:
-        exchange.respond(fastapi.document(repository.server_metadata()))
-
-    def _index(self, exchange: Exchange) -> None:
-        exchange.respond(fastapi.document(self._repository.index()))
-
-    def _of_model(self, handler: Handler) -> Handler:
-        """The handler, for a model of the repository."""
-
-        def handle(exchange: Exchange) -> None:
-            parameters = exchange.request.parameters
-            self._repository.check(parameters["model"], parameters.get("version", ""))
-            handler(exchange)
-
-        return handle
-
-    def _metadata(self, exchange: Exchange) -> None:
-        model = exchange.request.parameters["model"]
-        exchange.respond(fastapi.document(self._repository.metadata(model)))
-
-    def _config(self, exchange: Exchange) -> None:
-        model = exchange.request.parameters["model"]
-        exchange.respond(fastapi.document(self._repository.config(model)))
-
-    def _generate(self, exchange: Exchange) -> None:
-        wanted = self._wanted(exchange, stream=False)
-        self._host.generate(exchange, generation.Generated(wanted, self._served.name))
-
-    def _generate_stream(self, exchange: Exchange) -> None:
-        wanted = self._wanted(exchange, stream=True)
-        self._host.generate(exchange, generation.GeneratedStream(wanted, self._served.name))
-
-    def _wanted(self, exchange: Exchange, *, stream: bool) -> generation.Wanted:
-        model = exchange.request.parameters["model"]
-        if model != self._served.name:
-            message = f"model '{model}' takes tensors, not text: ask '{self._served.name}'"
-            raise TritonError(message)
-        wanted = generation.parse(exchange.request.body, model, stream=stream)
-        if (told := asking.too_long(wanted.call, self._served)) is not None:
-            raise TritonError(told)
-        return wanted
-
-
-def _healthy(exchange: Exchange) -> None:
-    exchange.respond(Response(content_type=TEXT))
-
-
-def _no_infer(exchange: Exchange) -> None:
-    message = "HTTP end point doesn't support models with decoupled transaction policy"
-    raise TritonError(message, 501)

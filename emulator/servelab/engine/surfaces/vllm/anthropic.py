@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
 from servelab.engine.calls import Call, Served
 from servelab.engine.surfaces import events
-from servelab.engine.surfaces.vllm import bodies, messages, protocol, refusals, rules
+from servelab.engine.surfaces.vllm import bodies, messages, protocol, reading, refusals, rules
 
 # Anthropic's word for a refusal, by HTTP status.
 KINDS = {
@@ -21,6 +21,7 @@ KINDS = {
     503: "overloaded_error",
 }
 
+Display = Literal["summarized", "omitted", "updates"]
 BlockKind = Literal[
     "text",
     "image",
@@ -61,14 +62,50 @@ class Tool(BaseModel):
 class ToolChoice(BaseModel):
     type: Literal["auto", "any", "tool", "none"]
     name: str | None = None
+    disable_parallel_tool_use: bool | None = None
+
+    @model_validator(mode="after")
+    def named(self) -> "ToolChoice":
+        """A certain tool has a name."""
+        if self.type == "tool" and not self.name:
+            raise ValueError("tool_choice.name is required when type is 'tool'")
+        return self
+
+
+class Enabled(BaseModel):
+    type: Literal["enabled"]
+    budget_tokens: int = Field(ge=1024)
+    display: Display | None = None
+
+
+class Disabled(BaseModel):
+    type: Literal["disabled"]
+
+
+class Adaptive(BaseModel):
+    type: Literal["adaptive"]
+    display: Display | None = None
+
+
+class OutputFormat(BaseModel):
+    json_schema: bodies.Arguments | None = Field(default=None, alias="schema")
+    type: Literal["json_schema"] = "json_schema"
+
+
+class OutputConfig(BaseModel):
+    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    format: OutputFormat | None = None
 
 
 class CountRequest(BaseModel):
     model: str
     messages: list[Message]
+    output_config: OutputConfig | None = None
+    thinking: Annotated[Enabled | Disabled | Adaptive, Field(discriminator="type")] | None = None
     system: str | list[Block] | None = None
     tool_choice: ToolChoice | None = None
     tools: list[Tool] | None = None
+    chat_template_kwargs: bodies.Arguments | None = None
 
     @field_validator("model")
     @classmethod
@@ -87,6 +124,13 @@ class MessagesRequest(CountRequest):
     temperature: float | None = None
     top_k: int | None = None
     top_p: float | None = None
+    mm_payload: Literal["tensors", "none"] = "tensors"
+    return_mm_kwargs: bool | None = None
+    cache_salt: bodies.CacheSalt | None = None
+    watermarking: bool | None = None
+    kv_transfer_params: bodies.Arguments | None = None
+    ec_transfer_params: bodies.Arguments | None = None
+    vllm_xargs: bodies.ExtraArguments | None = None
 
     @field_validator("max_tokens")
     @classmethod
@@ -96,10 +140,17 @@ class MessagesRequest(CountRequest):
             raise ValueError("max_tokens must be positive")
         return tokens
 
+    @model_validator(mode="after")
+    def bounded(self) -> "MessagesRequest":
+        """Thoughts leave room for an answer."""
+        if isinstance(self.thinking, Enabled) and self.thinking.budget_tokens >= self.max_tokens:
+            raise ValueError("thinking.budget_tokens must be less than max_tokens")
+        return self
+
 
 def parse(raw: bytes, content_type: str, served: Served) -> Call:
     """A messages request. Raises Refusal."""
-    request = protocol.validate(MessagesRequest, protocol.load(raw, content_type))
+    request = reading.validate(MessagesRequest, reading.load(raw, content_type))
     body: dict[str, Any] = {
         "model": request.model,
         "max_completion_tokens": request.max_tokens,
@@ -108,10 +159,16 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
         "top_p": request.top_p,
         "top_k": request.top_k,
         "stream": request.stream,
+        "cache_salt": request.cache_salt,
+        "kv_transfer_params": request.kv_transfer_params,
+        "ec_transfer_params": request.ec_transfer_params,
+        "vllm_xargs": request.vllm_xargs,
     }
+    if isinstance(request.thinking, Enabled):
+        body["thinking_token_budget"] = request.thinking.budget_tokens
     try:
         body |= {"messages": _chat(request)} | _tools(request)
-        chat = protocol.validate(bodies.ChatRequest, body)
+        chat = reading.validate(bodies.ChatRequest, body)
         return protocol.chat(chat, body["messages"], served)
     except refusals.Refusal as refusal:
         raise translated(refusal) from None
@@ -119,11 +176,11 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
 
 def count(raw: bytes, content_type: str, served: Served) -> dict[str, Any]:
     """The answer to how many tokens a prompt takes. Raises Refusal."""
-    request = protocol.validate(CountRequest, protocol.load(raw, content_type))
+    request = reading.validate(CountRequest, reading.load(raw, content_type))
     body: dict[str, Any] = {"model": request.model}
     try:
         body |= {"messages": _chat(request)} | _tools(request)
-        call = protocol.chat(protocol.validate(bodies.ChatRequest, body), body["messages"], served)
+        call = protocol.chat(reading.validate(bodies.ChatRequest, body), body["messages"], served)
     except refusals.Refusal as refusal:
         raise translated(refusal) from None
     tokens = call.prompts[0].tokens
@@ -147,8 +204,10 @@ def translated(refusal: refusals.Refusal) -> Refused:
 
 def _tools(request: CountRequest) -> dict[str, Any]:
     """Its tools and its choice among them as those of a chat."""
-    if not request.tools:
-        return {}
+    if request.tools is None:
+        if request.tool_choice is None or request.tool_choice.type == "none":
+            return {}
+        raise refusals.Refusal("tool_choice needs tools.")
     tools = [
         {
             "type": "function",

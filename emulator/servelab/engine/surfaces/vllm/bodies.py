@@ -1,6 +1,9 @@
-"""The schemas of the bodies an engine takes, as vLLM 0.33 has them; unknown fields are ignored."""
+"""The schemas of the bodies an engine takes, as vLLM 0.33 has them; unknown fields are ignored.
 
-from typing import Annotated, Any, Literal
+Most fields change nothing here, and are there so that what vLLM refuses in them is refused.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -11,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from servelab.engine.surfaces.vllm import rules
+from servelab.engine.surfaces.vllm import extensions, messages, rules
 from servelab.engine.surfaces.vllm.messages import Message
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
@@ -20,11 +23,21 @@ Stop = str | Annotated[list[str], Field(max_length=rules.MAX_STOP_STRINGS)] | No
 Count = Annotated[int, BeforeValidator(lambda value: 0 if value is None else value)]
 Seed = Annotated[int, Field(ge=INT64_MIN, le=INT64_MAX)]
 TokenId = Annotated[int, Field(ge=0)]
+CacheSalt = Annotated[str, Field(min_length=1, max_length=1024)]
+Arguments = dict[str, Any]
+Value = str | int | float
+ExtraArguments = dict[str, Value | list[Value]]
+ThinkingBudget = Annotated[int | None, BeforeValidator(extensions.thinking_budget)]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class Body(BaseModel):
-    """A part of a request."""
+    """A part of a request.
 
+    Its errors are told in the order of its fields, but those of ``told_first`` before the others.
+    """
+
+    told_first: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
     @model_validator(mode="wrap")
@@ -77,7 +90,19 @@ class StructuredOutputs(Body):
     structural_tag: str | None = None
 
 
-class Sampling(Body):
+class RepetitionDetection(Body):
+    max_pattern_size: int = 0
+    min_pattern_size: int = 0
+    min_count: int = 0
+
+    @model_validator(mode="after")
+    def sound(self) -> "RepetitionDetection":
+        """The sizes fit each other."""
+        extensions.repetition(self.max_pattern_size, self.min_pattern_size, self.min_count)
+        return self
+
+
+class Wishes(Body):
     """What all requests for text have in common."""
 
     model: str | None = None
@@ -87,25 +112,52 @@ class Sampling(Body):
     seed: Seed | None = None
     stop: Stop = None
     stream: bool | None = False
-    stream_options: StreamOptions | None = None
     temperature: float | None = None
     top_p: float | None = None
     user: str | None = None
     top_k: int | None = None
     min_p: float | None = None
     repetition_penalty: float | None = None
+    watermarking: bool | None = None
     stop_token_ids: list[int] | None = None
     include_stop_str_in_output: bool = False
     ignore_eos: bool = False
+    skip_special_tokens: bool | None = None
+    spaces_between_special_tokens: bool = True
+    structured_outputs: StructuredOutputs | None = None
+    priority: int = Field(default=0, ge=INT64_MIN, le=INT64_MAX)
+    request_id: str = ""
+    session_id: str | None = None
+    mm_payload: Literal["tensors", "none"] = "tensors"
+    return_mm_kwargs: bool | None = None
+    cache_salt: CacheSalt | None = None
+    kv_transfer_params: dict[str, Any] | None = None
+    ec_transfer_params: dict[str, Any] | None = None
+    vllm_xargs: ExtraArguments | None = None
+
+
+class Sampling(Wishes):
+    """What chats and text completions have in common."""
+
+    stream_options: StreamOptions | None = None
+    use_beam_search: bool = False
+    length_penalty: float = 1.0
     min_tokens: int = 0
+    truncate_prompt_tokens: Annotated[int, Field(ge=-1, le=INT64_MAX)] | None = None
+    truncation_side: Literal["left", "right"] | None = None
     prompt_logprobs: int | None = None
+    logprob_token_ids: list[int] | None = None
     allowed_token_ids: list[int] | None = None
     bad_words: list[str] = Field(default_factory=list)
     response_format: ResponseFormat | StructuralTagFormat | LegacyStructuralTagFormat | None = None
-    structured_outputs: StructuredOutputs | None = None
-    priority: int = Field(default=0, ge=INT64_MIN, le=INT64_MAX)
-    request_id: str | None = None
+    return_tokens_as_token_ids: bool | None = None
     return_token_ids: bool | None = None
+    return_weight_versions: bool = False
+    routed_experts_prompt_start: int = Field(default=0, ge=0)
+    return_token_offsets: bool | None = False
+    repetition_detection: RepetitionDetection | None = None
+    thinking_token_budget: ThinkingBudget = None
+    stream_interval: Annotated[int, Field(ge=1)] | None = None
 
 
 class Function(Body):
@@ -129,7 +181,23 @@ class NamedTool(Body):
     type: Literal["function"] = "function"
 
 
-class ChatRequest(Sampling):
+class Rendered(Body):
+    """What a chat template may be given besides messages."""
+
+    chat_template_kwargs: Arguments | None = None
+    media_io_kwargs: dict[str, Arguments] | None = None
+    mm_processor_kwargs: Arguments | None = None
+
+
+class ChatRequest(Sampling, Rendered):
+    told_first = (
+        *("messages", "model", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"),
+        *("max_tokens", "max_completion_tokens", "n", "presence_penalty", "response_format"),
+        *("seed", "stop", "stream", "stream_options", "temperature", "top_p", "tools"),
+        *("tool_choice", "reasoning_effort", "thinking_token_budget", "include_reasoning"),
+        *("parallel_tool_calls", "user"),
+    )
+
     messages: list[Message]
     logprobs: bool | None = False
     top_logprobs: Count = 0
@@ -138,10 +206,14 @@ class ChatRequest(Sampling):
     n: int | None = 1
     tools: list[Tool] | None = None
     tool_choice: Literal["none"] | Literal["auto"] | Literal["required"] | NamedTool | None = "none"
+    reasoning_effort: ReasoningEffort | None = None
+    include_reasoning: bool = True
     parallel_tool_calls: bool | None = True
     echo: bool = False
     add_generation_prompt: bool = True
     continue_final_message: bool = False
+    add_special_tokens: bool = False
+    documents: list[dict[str, str]] | None = None
     chat_template: str | None = None
     return_prompt_text: bool | None = None
 
@@ -151,6 +223,7 @@ class ChatRequest(Sampling):
         """The checks that come before the schema."""
         if not isinstance(data, dict):
             return data
+        messages.list_calls(data.get("messages"))
         rules.chat_body(data)
         if "tool_choice" not in data and data.get("tools"):
             return data | {"tool_choice": "auto"}
@@ -158,12 +231,22 @@ class ChatRequest(Sampling):
 
 
 class CompletionRequest(Sampling):
+    told_first = (
+        *("model", "prompt", "echo", "frequency_penalty", "logit_bias", "logprobs", "max_tokens"),
+        *("n", "presence_penalty", "seed", "stop", "stream", "stream_options", "suffix"),
+    )
+
     prompt: list[TokenId] | list[list[TokenId]] | str | list[str] | None = None
     echo: bool | None = False
     logprobs: int | None = None
     max_tokens: int = 16
     n: int = 1
     suffix: str | None = None
+    prompt_embeds: bytes | list[bytes] | None = None
+    add_special_tokens: bool = True
+    # No fields of vLLM's schema, but it looks for them.
+    mm_processor_kwargs: Any = None
+    media_io_kwargs: Any = None
 
     @model_validator(mode="before")
     @classmethod
@@ -180,15 +263,20 @@ class CompletionRequest(Sampling):
 class TokenizePrompt(Body):
     model: str | None = None
     prompt: str
+    add_special_tokens: bool = True
     return_token_strs: bool | None = False
 
 
-class TokenizeChat(Body):
+class TokenizeChat(Rendered):
+    told_first = ("model", "messages")
+
     model: str | None = None
     messages: list[Message]
     add_generation_prompt: bool = True
-    continue_final_message: bool = False
     return_token_strs: bool | None = False
+    continue_final_message: bool = False
+    add_special_tokens: bool = False
+    chat_template: str | None = None
     tools: list[Tool] | None = None
 
     @model_validator(mode="before")

@@ -3,8 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 from servelab.engine.surfaces import events
 
@@ -12,8 +11,7 @@ FINGERPRINT = "servelab"
 _text = json.encoder.encode_basestring_ascii  # a text as JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """What all parts of one answer share. ``created`` is Unix time in whole seconds."""
 
     id: str
@@ -31,16 +29,14 @@ class Head:
         return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """Why a choice ended: the reason, and the text or token id that stopped it."""
 
     reason: str
     stop_reason: str | int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):
     """A part of a choice, or a whole one, with what the client asked to have beside the text.
 
     Where ``calls`` is not None, ``text`` may be None: a part then tells of calls alone.
@@ -53,7 +49,12 @@ class Piece:
     token_ids: Sequence[int] | None = None
     prompt_token_ids: Sequence[int] | None = None
     prompt_logprobs: Sequence[None] | None = None
+    prompt_text: str | None = None
+    weight_versions: Sequence[Mapping[str, Any]] | None = None
     calls: Sequence[Mapping[str, Any]] | None = None
+
+
+NOTHING = Piece(None)
 
 
 def usage(
@@ -71,29 +72,26 @@ def usage(
 _COUNTS = tuple(usage(0, 0))
 
 
-class ChoiceChunks:
+class ChoiceEvents:
     """The events of one choice. ``fingerprint``: the last one carries it, not a usage event."""
 
-    __slots__ = ("_between", "_fingerprint", "_head", "_index", "_prefix", "_suffix")
+    __slots__ = ("_fingerprint", "_head", "_index")
 
     def __init__(self, head: Head, index: int, *, fingerprint: bool) -> None:
         self._head = head
         self._index = index
         self._fingerprint = fingerprint
-        prefix, suffix = events.around(self.piece(Piece(events.MARK)))
-        self._prefix, self._suffix, self._between = prefix, suffix, suffix + prefix
 
-    def role(
-        self, usage: Mapping[str, Any] | None = None, prompt_token_ids: Sequence[int] | None = None
-    ) -> bytes:
+    def role(self, told: Piece = NOTHING) -> bytes:
         """The first event of a chat answer; empty for a text completion."""
         if not self._head.chat:
             return b""
         delta = {"role": self._head.role, "content": ""}
         choice = {"index": self._index, "delta": delta, "logprobs": None, "finish_reason": None}
         document = self._head.fields(stream=True) | {"choices": [choice]}
-        document |= {"usage": dict(usage)} if usage else {}
-        return event(document | {"prompt_token_ids": prompt_token_ids, "prompt_text": None})
+        document |= {"usage": dict(told.usage)} if told.usage else {}
+        names = ("prompt_token_ids", "prompt_text")
+        return event(document | {name: getattr(told, name) for name in names})
 
     def echo(self, text: str, usage: Mapping[str, Any] | None) -> bytes:
         """The event of a chat answer that repeats the message it goes on from."""
@@ -101,10 +99,6 @@ class ChoiceChunks:
         choice |= {"logprobs": None, "finish_reason": None}
         document = self._head.fields(stream=True) | {"choices": [choice]}
         return event(document | ({"usage": dict(usage)} if usage else {}))
-
-    def tokens(self, pieces: Sequence[bytes]) -> bytes:
-        """One event for each piece; pieces must need no escaping in JSON."""
-        return self._prefix + self._between.join(pieces) + self._suffix if pieces else b""
 
     def piece(self, piece: Piece) -> bytes:
         """One event with any text; the last one tells the reason of the end."""
@@ -127,7 +121,8 @@ class ChoiceChunks:
             "token_ids": piece.token_ids,
         }
         if piece.end is not None:
-            choice |= {"stop_reason": piece.end.stop_reason, "weight_versions": None}
+            choice["stop_reason"] = piece.end.stop_reason
+            choice["weight_versions"] = piece.weight_versions
         return choice
 
     def _text(self, piece: Piece) -> dict[str, Any]:
@@ -139,8 +134,64 @@ class ChoiceChunks:
             "stop_reason": piece.end and piece.end.stop_reason,
             "prompt_token_ids": piece.prompt_token_ids,
             "token_ids": piece.token_ids,
-            "weight_versions": None,
+            "weight_versions": piece.weight_versions,
         }
+
+
+class ChoiceChunks(ChoiceEvents):
+    """The same, those that tell nothing but a text out of forms that are made once."""
+
+    __slots__ = ("_between", "_forms", "_given", "_prefix", "_suffix")
+
+    def __init__(self, head: Head, index: int, *, fingerprint: bool) -> None:
+        super().__init__(head, index, fingerprint=fingerprint)
+        self._forms = _forms(head.model, head.role, index, chat=head.chat, fingerprint=fingerprint)
+        self._given = _text(head.id).encode(), b"%d" % head.created
+        prefix, suffix = self._forms.token
+        self._prefix, self._suffix = prefix % self._given, suffix
+        self._between = suffix + self._prefix
+
+    def role(self, told: Piece = NOTHING) -> bytes:
+        if told != NOTHING or not self._head.chat:
+            return super().role(told)
+        return self._forms.role % self._given
+
+    def tokens(self, pieces: Sequence[bytes]) -> bytes:
+        """One event for each piece; pieces must need no escaping in JSON."""
+        return self._prefix + self._between.join(pieces) + self._suffix if pieces else b""
+
+    def last(self, text: str, end: End) -> bytes:
+        """The event of the last token."""
+        stop = b"null" if end.stop_reason is None else json.dumps(end.stop_reason).encode()
+        told = _text(text).encode(), _text(end.reason).encode(), stop
+        return self._forms.last % (*self._given, *told)
+
+
+class Forms(NamedTuple):
+    """Events with places for id and time of creation.
+
+    ``token`` is what stands before and after a text, the quotation marks included; the last one has
+    places for text, reason and what stopped it.
+    """
+
+    role: bytes
+    token: tuple[bytes, bytes]
+    last: bytes
+
+
+@functools.lru_cache(maxsize=64)
+def _forms(model: str, role: str, index: int, *, chat: bool, fingerprint: bool) -> Forms:
+    mark = events.MARK
+    head = Head(mark, cast("int", mark), model, chat, role)
+    made = ChoiceEvents(head, index, fingerprint=fingerprint)
+    before, _, after = _places(made.piece(Piece(mark))).rpartition(b"%b")
+    last = made.piece(Piece(mark, End(mark, mark)))
+    return Forms(_places(made.role()), (before + b'"', b'"' + after % ()), _places(last))
+
+
+def _places(event: bytes) -> bytes:
+    """An event with places where the mark stands."""
+    return event.replace(b"%", b"%%").replace(_text(events.MARK).encode(), b"%b")
 
 
 def event(document: Mapping[str, Any], name: str = "") -> bytes:
@@ -162,18 +213,19 @@ def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
 
 def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> bytes:
     """A complete answer."""
-    piece = choices[0]
-    text, end, calls = piece.text, piece.end or End(""), piece.calls
-    bare = piece == Piece(text, piece.end, calls=calls) and not calls
-    if text is None or not bare or len(choices) > 1 or len(counts) > len(_COUNTS):
-        return _encoded(_whole(head, choices, counts))
-    # Most have one choice and nothing beside its text: these are put into a form made once.
-    reason = _text(end.reason) if piece.end else "null"
+    return _encoded(_whole(head, choices, counts))
+
+
+def bare(head: Head, text: str, end: End, prompt_tokens: int, completion_tokens: int) -> bytes:
+    """A complete answer of one choice and nothing beside its text, as most are.
+
+    It is put into a form made once.
+    """
     stop = "null" if end.stop_reason is None else json.dumps(end.stop_reason)
-    return (
-        _form(head.model, head.role, chat=head.chat)
-        % (_text(head.id), head.created, _text(text), reason, stop, *counts.values())
-    ).encode()
+    total = prompt_tokens + completion_tokens
+    values = _text(head.id), head.created, _text(text), _text(end.reason), stop
+    form = _form(head.model, head.role, chat=head.chat)
+    return (form % (*values, prompt_tokens, total, completion_tokens)).encode()
 
 
 @functools.lru_cache(maxsize=64)
@@ -205,7 +257,7 @@ def _whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> d
         document |= {
             "prompt_logprobs": choices[0].prompt_logprobs,
             "prompt_token_ids": choices[0].prompt_token_ids,
-            "prompt_text": None,
+            "prompt_text": choices[0].prompt_text,
         }
     return document | {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": None}
 
@@ -223,7 +275,7 @@ def _chat_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
         "stop_reason": choice.end and choice.end.stop_reason,
         "token_ids": choice.token_ids,
         "routed_experts": None,
-        "weight_versions": None,
+        "weight_versions": choice.weight_versions,
     }
 
 
@@ -238,5 +290,5 @@ def _text_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
         "prompt_logprobs": choice.prompt_logprobs,
         "prompt_token_ids": choice.prompt_token_ids,
         "routed_experts": None,
-        "weight_versions": None,
+        "weight_versions": choice.weight_versions,
     }

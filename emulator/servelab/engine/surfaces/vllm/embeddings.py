@@ -19,7 +19,7 @@ from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.replying import WholeReply
 from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.vllm import bodies, messages, protocol, rules
+from servelab.engine.surfaces.vllm import bodies, messages, prompting, protocol, reading, rules
 from servelab.engine.surfaces.vllm.messages import Message
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import template
@@ -54,7 +54,7 @@ def routes(host: Host) -> Sequence[Route]:
     """The route, where the engine has it."""
     if not is_pooling(host.spec):
         return ()
-    return (Route("POST", "/v1/embeddings", Embeddings(host).answer),)
+    return (Route("POST", "/v1/embeddings", Embeddings(host).answer, aside=True),)
 
 
 class Embeddings:
@@ -66,8 +66,8 @@ class Embeddings:
 
     def answer(self, exchange: Exchange) -> None:
         """Put the prompts into the core; the vectors come when all are computed."""
-        asked = protocol.load(exchange.request.body, exchange.request.content_type)
-        request = protocol.validate(EmbeddingRequest, asked)
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        request = reading.validate(EmbeddingRequest, asked)
         served = self._host.served
         protocol.check_model(request.model, served)
         prompts = _prompts(request, asked, served)
@@ -156,27 +156,21 @@ def vector(ids: Sequence[int], dimensions: int) -> list[float]:
 
 def _prompts(request: EmbeddingRequest, asked: Any, served: Served) -> tuple[Prompt, ...]:
     """What to embed. Raises Refusal."""
+    most = request.truncate_prompt_tokens
+    kept = prompting.Kept(served.max_model_tokens if most == -1 else most)
     if request.messages is not None:
         turns = [messages.turn(message) for message in asked["messages"]]
-        ids = tuple(template.encode(turns, opens_answer=request.add_generation_prompt))
+        whole = template.encode(turns, opens_answer=request.add_generation_prompt)
+        ids = tuple(prompting.cut(whole, kept))
         prompts: tuple[Prompt, ...] = (Prompt(len(ids), ids=ids),)
     elif request.input is None:
         raise Refusal("input must be a text, token ids, or a list of these.", param="input")
     else:
-        prompts = protocol.prompts(request.input, served)
-    return tuple(_cut(prompt, request.truncate_prompt_tokens, served) for prompt in prompts)
-
-
-def _cut(prompt: Prompt, most: int | None, served: Served) -> Prompt:
-    """A prompt of so many tokens at most; -1: of as many as the model takes."""
-    if most is not None and most < 0:
-        most = served.max_model_tokens
-    if most is not None and prompt.tokens > most:
-        ids = tuple(prompt.encoded()[: max(1, most)])
-        prompt = Prompt(len(ids), ids=ids)
-    protocol.check_length(prompt, served)
-    rules.known(None, prompt.ids)
-    return prompt
+        prompts = prompting.of(request.input, served, kept, told=False)
+    for prompt in prompts:
+        prompting.check_length(prompt, served)
+        rules.known_prompt(prompt.ids)
+    return prompts
 
 
 def _dimensions(model_name: str) -> int:

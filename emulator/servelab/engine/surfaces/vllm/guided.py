@@ -1,13 +1,15 @@
 """What a client wishes the answer's text to be: JSON, a schema, a pattern, one of several."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from servelab.engine.surfaces.vllm import bodies
+from servelab.engine.surfaces.vllm import bodies, grammars
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import writing
 
+_LARK_START = re.compile(r"^\s*\??start\s*:", re.MULTILINE)
 # As deep as vLLM lets a schema nest.
 MOST_NESTED = 64
 
@@ -50,12 +52,14 @@ def _by_json(schema: Any) -> writing.Write:
         schema = _loaded(schema, "structured_outputs.json")
     if _nesting(schema) > MOST_NESTED:
         raise Refusal(f"The JSON schema nests deeper than {MOST_NESTED} levels.")
+    _must_be_sound("The JSON schema", grammars.schema_fault(schema))
     return writing.by_schema(schema)
 
 
 def _by_regex(pattern: str) -> writing.Write:
     if "\0" in pattern:
         raise Refusal("structured_outputs.regex must not hold a NUL character.")
+    _must_be_sound("The pattern", grammars.pattern_fault(pattern))
     return writing.by_pattern(pattern)
 
 
@@ -69,6 +73,8 @@ def _by_grammar(grammar: str) -> writing.Write:
     """Words: grammars are not read."""
     if not grammar.strip():
         raise Refusal("structured_outputs.grammar must not be empty.")
+    if "root ::=" not in grammar and not _LARK_START.search(grammar):
+        raise Refusal("structured_outputs.grammar must have a rule root (GBNF) or start (Lark).")
     return writing.free
 
 
@@ -111,6 +117,11 @@ def _by_format(form: Any) -> writing.Write:
     if kind in ("triggered_tags", "tags_with_separator") and tags:
         return writing.any_of([_by_format({"type": "tag", **_mapping(each)}) for each in tags])
     return writing.free
+
+
+def _must_be_sound(what: str, fault: str | None) -> None:
+    if fault is not None:
+        raise Refusal(f"{what} cannot be used: {fault}.")
 
 
 def _loaded(text: str, name: str) -> Any:

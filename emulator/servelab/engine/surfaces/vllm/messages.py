@@ -4,9 +4,10 @@ The class names are those of OpenAI's client, because an error's path names the 
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Required
 
+from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from servelab.engine.surfaces.vllm import refusals
@@ -51,10 +52,24 @@ class Function(TypedDict, total=False):
     arguments: Required[str]
 
 
-class ToolCall(TypedDict, total=False):
+class ChatCompletionMessageFunctionToolCallParam(TypedDict, total=False):
     id: Required[str]
     function: Required[Function]
     type: Required[Literal["function"]]
+
+
+class CustomCall(TypedDict, total=False):
+    input: Required[str]
+    name: Required[str]
+
+
+class ChatCompletionMessageCustomToolCallParam(TypedDict, total=False):
+    id: Required[str]
+    custom: Required[CustomCall]
+    type: Required[Literal["custom"]]
+
+
+ToolCall = ChatCompletionMessageFunctionToolCallParam | ChatCompletionMessageCustomToolCallParam
 
 
 class ChatCompletionDeveloperMessageParam(TypedDict, total=False):
@@ -114,6 +129,52 @@ Message = (
     | ChatCompletionFunctionMessageParam
     | CustomChatCompletionMessageParam
 )
+
+
+_CALLS: TypeAdapter[list[ToolCall]] = TypeAdapter(list[ToolCall])
+# Kinds of parts a message may hold, by role; vLLM looks at them only when it makes the prompt.
+_TEXTS = ("text",)
+_KINDS: Mapping[object, Sequence[str]] = {
+    "developer": _TEXTS,
+    "system": _TEXTS,
+    "tool": _TEXTS,
+    "assistant": (*_TEXTS, "refusal"),
+    "user": (*_TEXTS, "refusal"),
+}
+
+
+def list_calls(said: object) -> None:
+    """Turn ``tool_calls`` that are no list into one. Raises Refusal."""
+    for message in said if isinstance(said, list) else ():
+        made = message.get("tool_calls") if isinstance(message, dict) else None
+        if made is None or isinstance(made, list):
+            continue
+        if not isinstance(made, str | Mapping):
+            raise refusals.Refusal("tool_calls must be a list.")
+        message["tool_calls"] = list(made)
+
+
+def check_calls(said: Sequence[Mapping[str, Any]]) -> None:
+    """What earlier answers called, by the schema that vLLM meets last. Raises Refusal."""
+    for message in said:
+        made = message.get("tool_calls") if message.get("role") == "assistant" else None
+        try:
+            _CALLS.validate_python(made or [])
+        except ValidationError as error:
+            raise refusals.schema(error.errors(include_url=False)) from None
+
+
+def checked(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same message, if its parts are such as its role may have. Raises Refusal."""
+    content, kinds = message.get("content"), _KINDS.get(message.get("role"))
+    if kinds is None or content is None or isinstance(content, str):
+        return message
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind not in kinds or not isinstance(part.get(kind), str):
+            param = "type" if kind == "file" else None
+            raise refusals.Refusal("This model takes text parts only.", param=param)
+    return message
 
 
 def turn(message: Mapping[str, Any]) -> template.Message:

@@ -1,58 +1,21 @@
 """From a body to a checked request, as vLLM 0.33 checks it."""
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from typing import Any
 
 from servelab.engine.calls import Call, Calling, Prompt, Served
-from servelab.engine.surfaces.vllm import bodies, guided, messages, quick, refusals, rules
-from servelab.engine.text import encoding, template, writing
-
-# Of Llama 3 and of Qwen; vLLM takes a text for too long by its characters from there on.
-LONGEST_TOKEN_CHARACTERS = 128
-
-_TOKENIZE: TypeAdapter[bodies.TokenizePrompt | bodies.TokenizeChat] = TypeAdapter(
-    bodies.TokenizePrompt | bodies.TokenizeChat
+from servelab.engine.surfaces.vllm import (
+    bodies,
+    extensions,
+    guided,
+    messages,
+    prompting,
+    quick,
+    reading,
+    refusals,
+    rules,
 )
-
-BodyT = TypeVar("BodyT", bound=BaseModel)
-
-
-def load(raw: bytes, content_type: str) -> Any:
-    """A body as JSON; None for an empty one. Raises Refusal.
-
-    ``content_type`` is the header as it came.
-    """
-    if content_type.lower().split(";", maxsplit=1)[0] != "application/json":
-        raise refusals.Refusal(
-            f"The content type must be application/json, not {content_type or 'left out'}.",
-            kind=refusals.SCHEMA,
-        )
-    try:
-        return json.loads(raw) if raw else None
-    except json.JSONDecodeError as error:
-        raise refusals.malformed(error.msg, error.pos) from None
-    except (ValueError, RecursionError):
-        raise refusals.unreadable() from None
-
-
-def validate(kind: type[BodyT], document: Any) -> BodyT:
-    """A document as its model. Raises Refusal."""
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        raise refusals.schema(error.errors(include_url=False, include_context=False)) from None
-
-
-def tokenize(document: Any) -> bodies.TokenizePrompt | bodies.TokenizeChat:
-    """What to tokenize: a prompt or messages. Raises Refusal."""
-    try:
-        return _TOKENIZE.validate_python(document)
-    except ValidationError as error:
-        raise refusals.schema(error.errors(include_url=False, include_context=False)) from None
+from servelab.engine.text import encoding, template, writing
 
 
 def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
@@ -62,23 +25,26 @@ def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
 
 def parse_any_chat(raw: bytes, content_type: str, served: Served) -> Call:
     """A chat request, however uncommon. Raises Refusal."""
-    document = load(raw, content_type)
-    request = validate(bodies.ChatRequest, document)
-    return chat(request, document["messages"], served)
+    document = reading.load(raw, content_type)
+    request = reading.validate(bodies.ChatRequest, document)
+    said = document["messages"]
+    messages.check_calls(said)
+    return chat(request, said, served)
 
 
 def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served: Served) -> Call:
     """A chat request whose schema is met; ``said`` are its messages as they came."""
     check_model(request.model, served)
     calling, functions = _functions(request, said, served)
-    if request.chat_template is not None:
-        raise refusals.Refusal("This engine takes no chat template from a request.")
-    turns = [messages.turn(message) for message in said]
-    check_characters(sum(len(turn.content) for turn in turns), served)
+    _check_template(request)
     limit, name = request.max_completion_tokens, "max_completion_tokens"
     if limit is None:
         limit, name = request.max_tokens, "max_tokens"
     _check_limit(limit, name, served)
+    extensions.check_truncation(request, served)
+    turns = _turns(request, said)
+    if request.truncate_prompt_tokens is None:
+        prompting.check_characters(sum(len(turn.content) for turn in turns), served)
     role = "assistant" if request.add_generation_prompt else _last_role(said)
     last = turns[-1].content if turns and request.echo and _last_role(said) == role else ""
     prompt = _chat_prompt(request, turns, last, served)
@@ -90,12 +56,34 @@ def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served:
         n=1 if request.n is None else request.n,
         limit=limit,
         logprobs=logprobs,
+        prompt_logprobs=request.echo,
+        prompt_text=bool(request.return_prompt_text),
         chat=True,
         echo=bool(last),
         role=role,
         calling=calling,
         write=writing.call(functions) if calling else None,
     )
+
+
+def _check_template(request: bodies.ChatRequest | bodies.TokenizeChat) -> None:
+    if request.chat_template is not None:
+        raise refusals.Refusal("This engine takes no chat template from a request.")
+    extensions.media(request)
+
+
+def _turns(
+    request: bodies.ChatRequest | bodies.TokenizeChat, said: Sequence[Mapping[str, Any]]
+) -> list[template.Message]:
+    """What a chat template is given. Raises Refusal."""
+    if not said:
+        raise refusals.Refusal("messages must hold at least one message.")
+    if request.continue_final_message and request.add_generation_prompt:
+        raise refusals.Refusal("continue_final_message needs add_generation_prompt: false.")
+    turns = [messages.turn(messages.checked(message)) for message in said]
+    for turn in turns:
+        prompting.check_text(turn.content)
+    return turns
 
 
 def _functions(
@@ -134,15 +122,23 @@ def _chat_prompt(
         opens_answer=request.add_generation_prompt,
         goes_on=request.continue_final_message,
     )
-    return Prompt(len(ids), last, tuple(ids))
+    kept = prompting.cut(ids, extensions.kept(request, served))
+    return Prompt(len(kept), last, tuple(kept))
 
 
 def tokenized(request: bodies.TokenizePrompt | bodies.TokenizeChat, asked: Any) -> list[int]:
     """The token ids asked for. Raises Refusal."""
     if isinstance(request, bodies.TokenizePrompt):
+        prompting.check_text(request.prompt)
         return encoding.encode(request.prompt)
+    _check_template(request)
+    messages.list_calls(asked["messages"])
+    try:
+        messages.check_calls(asked["messages"])
+    except refusals.Refusal:
+        raise refusals.Refusal("tool_calls must hold functions.") from None
     return template.encode(
-        [messages.turn(message) for message in asked["messages"]],
+        _turns(request, asked["messages"]),
         _offered(request),
         opens_answer=request.add_generation_prompt,
         goes_on=request.continue_final_message,
@@ -151,13 +147,19 @@ def tokenized(request: bodies.TokenizePrompt | bodies.TokenizeChat, asked: Any) 
 
 def parse_completion(raw: bytes, content_type: str, served: Served) -> Call:
     """A text completion request. Raises Refusal."""
-    request = validate(bodies.CompletionRequest, load(raw, content_type))
+    asked, prompt = prompting.without_ids(reading.load(raw, content_type))
+    request = reading.validate(bodies.CompletionRequest, asked)
     check_model(request.model, served)
     if request.suffix is not None:
         raise refusals.Refusal("This model takes no suffix: leave it out.", param="suffix")
-    found = prompts(request.prompt, served)
+    extensions.media(request)
+    if request.prompt_embeds:
+        raise refusals.Refusal("This engine takes no prompt_embeds.", param="prompt_embeds")
     limit, prompt_only = request.max_tokens, False
     _check_limit(limit, "max_tokens", served)
+    extensions.check_truncation(request, served)
+    kept = extensions.kept(request, served)
+    found = prompting.of(prompt or request.prompt, served, kept, told=bool(request.echo))
     if limit == 0 and request.echo:
         limit, prompt_only = 1, True  # vLLM computes one token to echo a prompt, and counts it
     return call(
@@ -187,8 +189,9 @@ def call(
 ) -> Call:
     """The checked request. Raises Refusal."""
     for prompt in prompts:
-        check_length(prompt, served)
+        prompting.check_length(prompt, served)
     wish = None if rest.get("calling") else guided.wish(request)
+    extensions.extra_arguments(request)
     options = request.stream_options
     stop = [request.stop] if isinstance(request.stop, str) else request.stop or []
     checked = Call(
@@ -197,6 +200,7 @@ def call(
         max_tokens=limit,
         min_tokens=request.min_tokens,
         ignore_eos=request.ignore_eos,
+        priority=request.priority,
         stream=bool(request.stream),
         include_usage=bool(options and options.include_usage),
         continuous_usage=bool(options and options.include_usage and options.continuous_usage_stats),
@@ -207,6 +211,8 @@ def call(
         logprobs=logprobs,
         prompt_logprobs=prompt_logprobs or request.prompt_logprobs is not None,
         return_token_ids=bool(request.return_token_ids),
+        weight_versions=request.return_weight_versions,
+        stream_interval=request.stream_interval or 1,
         tells_cached=served.has("enable-prompt-tokens-details"),
         **rest,
     )
@@ -217,12 +223,13 @@ def call(
         raise refusals.Refusal(message)
     try:
         rules.engine(request, logprobs, [prompt.ids for prompt in prompts])
+        extensions.engine(request, served)
         if wish is not None:
-            checked = dataclasses.replace(checked, write=guided.write(wish))
+            checked = checked._replace(write=guided.write(wish))
     except refusals.Refusal as refusal:
         if not checked.stream:
             raise
-        return dataclasses.replace(checked, late=refusal)
+        return checked._replace(late=refusal)
     return checked
 
 
@@ -240,49 +247,3 @@ def _check_limit(limit: int | None, name: str, served: Served) -> None:
 
 def _last_role(said: Sequence[Mapping[str, Any]]) -> str:
     return str(said[-1].get("role", "")) if said else ""
-
-
-def prompts(prompt: object, served: Served) -> tuple[Prompt, ...]:
-    """The prompts of a text completion: a text, token ids, or a list of either. Raises Refusal."""
-    if isinstance(prompt, str):
-        found = [_text_prompt(prompt, served)]
-    elif isinstance(prompt, list) and prompt and isinstance(prompt[0], int):
-        found = [_id_prompt(prompt)]
-    elif isinstance(prompt, list):
-        found = [
-            _text_prompt(item, served) if isinstance(item, str) else _id_prompt(item)
-            for item in prompt
-        ]
-    else:
-        found = []
-    if not found or any(each.tokens == 0 for each in found):
-        raise rules.no_prompt()
-    return tuple(found)
-
-
-def _text_prompt(text: str, served: Served) -> Prompt:
-    check_characters(len(text), served)
-    ids = encoding.encode(text)
-    return Prompt(len(ids), text, tuple(ids))
-
-
-def _id_prompt(ids: list[int]) -> Prompt:
-    return Prompt(len(ids), encoding.decode(ids), tuple(ids))
-
-
-def check_length(prompt: Prompt, served: Served) -> None:
-    """Refuse a prompt of more tokens than the model takes. Raises Refusal."""
-    if prompt.tokens > served.max_model_tokens:
-        raise refusals.too_long(prompt.tokens, served.max_model_tokens)
-
-
-def check_characters(characters: int, served: Served) -> None:
-    """Refuse a text that must be too long before it is encoded. Raises Refusal.
-
-    This bounds the time that encoding takes by the model's length.
-    """
-    most = served.max_model_tokens
-    if characters > most * LONGEST_TOKEN_CHARACTERS:
-        raise refusals.too_many_characters(characters, most)
-    if characters > most * encoding.max_token_characters():
-        raise refusals.too_long(most + 1, most)

@@ -36,7 +36,7 @@ def chat(raw: bytes, content_type: str, served: Served) -> Call | None:
     if body.get("model", served.name) != served.name:
         return None
     said = _said(body.get("messages"))
-    if said is None or sum(len(turn.content) for turn in said) > served.max_model_tokens:
+    if said is None or sum([len(turn.content) for turn in said]) > served.max_model_tokens:
         return None
     limit = body.get("max_completion_tokens", body.get("max_tokens"))
     ids = template.encode(said)

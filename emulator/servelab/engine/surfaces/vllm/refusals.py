@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from modelserve.errors import ModelServeError
-from servelab.engine.surfaces import events
+from servelab.engine.surfaces import events, fastapi
 
 BAD_REQUEST = "BadRequestError"
 NOT_FOUND = "NotFoundError"
+DENIED = "PermissionDeniedError"
 SCHEMA = "Bad Request"  # what the HTTP layer calls a body that does not meet the schema
 INVALID = "invalid_request_error"  # what the responses API calls its own refusals
 UNAVAILABLE = "Service Unavailable"
@@ -17,8 +18,17 @@ INTERNAL = "InternalServerError"
 # One bad body can fail in thousands of places; the first are told.
 TOLD_ERRORS = 10
 
-# Parts of an error's path that name no field but a branch of the schema.
-_BRANCH = re.compile(r"[\[\]{}()]|^(?:str|int|float|bool|list|dict|none|function-wrap)$")
+# Parts of an error's path that name no field but a branch of the schema, in pydantic's words.
+_BRACKETS = re.compile(r"[\[\]{}()]")
+_BRANCHES = frozenset(
+    {
+        *("function-wrap", "function-after", "function-before", "function-plain"),
+        *("json-or-python", "lax-or-strict", "chain", "default", "nullable", "tagged-union"),
+        *("union", "call", "arguments", "is-instance", "is-subclass", "callable", "str", "int"),
+        *("float", "bool", "bytes", "bytearray", "list", "tuple", "dict", "set", "frozenset"),
+        *("complex", "none", "nonetype"),
+    }
+)
 
 
 class Refusal(ModelServeError):
@@ -87,10 +97,14 @@ def malformed(message: str, position: int) -> Refusal:
     )
 
 
-def unreadable() -> Refusal:
-    """The body cannot even be read as text."""
-    message = "The body is no text in UTF-8, or is nested too deeply."
-    return Refusal(message, kind=SCHEMA)
+class Unreadable(Refusal):
+    """The body cannot even be looked at; FastAPI says so before vLLM has a word."""
+
+    def __init__(self) -> None:
+        super().__init__(fastapi.UNREADABLE, kind=SCHEMA)
+
+    def body(self) -> bytes:
+        return events.compact({"detail": str(self)})
 
 
 def schema(errors: Sequence[Any]) -> Refusal:
@@ -107,4 +121,5 @@ def schema(errors: Sequence[Any]) -> Refusal:
 def path(location: Sequence[int | str]) -> str:
     """A field as vLLM names it: without the branches of the schema."""
     parts = ("body", *(str(part) for part in location))
-    return ".".join(part for part in parts if not _BRANCH.search(part))
+    named = (part for part in parts if part.lower() not in _BRANCHES)
+    return ".".join(part for part in named if not _BRACKETS.search(part))

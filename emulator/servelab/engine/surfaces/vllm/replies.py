@@ -1,6 +1,5 @@
 """Answers in OpenAI's shapes, with vLLM's fields: whole, and as server-sent events."""
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,8 +29,21 @@ class Whole(WholeReply):
 
     def body(self) -> bytes:
         """The whole answer as JSON."""
+        if len(self.choices) == 1 and (told := self._bare(self.choices[0])) is not None:
+            return told
         counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self._details())
         return chunks.whole(self.head, [self._whole(choice) for choice in self.choices], counts)
+
+    def _bare(self, choice: Choice) -> bytes | None:
+        """The same, if nothing but a text was asked for."""
+        call, finish = self.call, choice.finished
+        more = call.return_token_ids or call.prompt_logprobs or call.tells_cached or call.echo
+        more = more or call.prompt_text or call.weight_versions
+        if more or finish is None or call.logprobs is not None or call.calling is not None:
+            return None
+        told = chunks.End(finish.reason, choice.stop_reason)
+        completion_tokens = choice.sent + choice.pending
+        return chunks.bare(self.head, choice.text, told, self.prompt_tokens, completion_tokens)
 
     def _details(self) -> dict[str, Any] | None:
         if not self.call.tells_cached:
@@ -57,6 +69,8 @@ class Whole(WholeReply):
             prompt_token_ids=choice.prompt.encoded() if wanted else None,
             # Without a model nothing foretells a prompt: vLLM's own list holds no more then.
             prompt_logprobs=[None] if call.prompt_logprobs else None,
+            prompt_text=_prompt_text(choice),
+            weight_versions=_weight_versions(choice),
             calls=calls,
         )
 
@@ -73,7 +87,10 @@ class Stream(StreamedReply):
         self._text_only = not (
             self._asks_more or call.continuous_usage or call.echo or call.calling is not None
         )
-        self._plain = self._text_only and not (call.stop or call.stop_token_ids)
+        self._plain = self._text_only and not (
+            call.stop or call.stop_token_ids or call.weight_versions or call.stream_interval > 1
+        )
+        self._count = 1  # tokens of the event that is told
 
     def add(self, choices: Sequence[Choice]) -> None:
         first = len(self.choices)
@@ -86,13 +103,21 @@ class Stream(StreamedReply):
 
     def begin(self, parts: list[bytes]) -> None:
         for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
-            ids = choice.prompt.encoded() if self.call.return_token_ids else None
-            parts.append(choice_chunks.role(self._counts(choice), ids))
+            told = chunks.Piece(
+                None,
+                usage=self._counts(choice),
+                prompt_token_ids=choice.prompt.encoded() if self.call.return_token_ids else None,
+                prompt_text=_prompt_text(choice),
+            )
+            parts.append(choice_chunks.role(told))
         if self.call.chat and self.call.echo:
             for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
                 parts.append(choice_chunks.echo(choice.prompt.text, self._counts(choice)))
 
     def collect(self, parts: list[bytes]) -> None:
+        if self.call.stream_interval > 1:
+            self._collect_batches(parts)
+            return
         if not self._plain or len(self.choices) != 1:
             super().collect(parts)
             return
@@ -106,9 +131,27 @@ class Stream(StreamedReply):
             parts.append(choice_chunks.tokens(before))
             last = choice.answer.pieces(choice.sent + len(before), min(1, count))
             text = b"".join(last).decode()
-            parts.append(choice_chunks.piece(chunks.Piece(text, end(choice))))
+            told = chunks.End(choice.finished.reason, choice.stop_reason)
+            parts.append(choice_chunks.last(text, told))
             choice.ended = True
         choice.sent += count
+
+    def _collect_batches(self, parts: list[bytes]) -> None:
+        """Pending tokens in batches: the first token alone, and the last ones however few."""
+        for choice in self.choices:
+            while count := self._due(choice):
+                pieces = choice.answer.pieces(choice.sent, count)
+                choice.sent += count
+                choice.pending -= count
+                choice.ended = choice.finished is not None and not choice.pending
+                self._count = count
+                self.take(choice, b"".join(pieces).decode(), parts)
+
+    def _due(self, choice: Choice) -> int:
+        batch = self.call.stream_interval if choice.sent else 1
+        if choice.pending >= batch:
+            return batch
+        return choice.pending if choice.finished is not None else 0
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         choice_chunks, call = self._chunks[choice.index], self.call
@@ -118,8 +161,8 @@ class Stream(StreamedReply):
         told = self._calls[choice.index].after(text) if call.calling is not None else None
         if told == [] and not choice.ended and not self._asks_more:
             return
-        first = choice.sent == 1
-        made = _made(call, choice, choice.sent - 1, 1)
+        first = choice.sent == self._count
+        made = _made(call, choice, choice.sent - self._count, self._count)
         echo = first and call.echo and not call.chat
         if call.prompt_only:
             text, made = "", []
@@ -130,16 +173,19 @@ class Stream(StreamedReply):
             _logprobs(call, choice, made, whole=first),
             [token for _, token in made] if call.return_token_ids else None,
             choice.prompt.encoded() if first and (echo or call.return_token_ids) else None,
+            weight_versions=_weight_versions(choice),
         )
         if told is not None:
-            piece = dataclasses.replace(piece, text=None, calls=told)
+            piece = piece._replace(text=None, calls=told)
         parts.append(choice_chunks.piece(piece))
 
     def finish(self, parts: list[bytes]) -> None:
         for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
             if not choice.ended:
                 none = None if self.call.calling is None else ()
-                parts.append(choice_chunks.piece(chunks.Piece("", self._end(choice), calls=none)))
+                piece = chunks.Piece("", self._end(choice), calls=none)
+                piece = piece._replace(weight_versions=_weight_versions(choice))
+                parts.append(choice_chunks.piece(piece))
                 choice.ended = True
         if self.call.include_usage:
             details: dict[str, Any] | None = None
@@ -167,6 +213,18 @@ def end(choice: Choice, *, called: bool = False) -> chunks.End | None:
         return None
     reason = tools.end_reason(choice.reply.call, choice.reason, called=called)
     return chunks.End(reason, choice.stop_reason)
+
+
+def _prompt_text(choice: Choice) -> str | None:
+    """The prompt as the chat template made it, if it is to be told."""
+    return encoding.decode(choice.prompt.encoded()) if choice.reply.call.prompt_text else None
+
+
+def _weight_versions(choice: Choice) -> list[dict[str, Any]] | None:
+    """Which weights made which tokens, if that is to be told; there is one version only."""
+    if not choice.reply.call.weight_versions:
+        return None
+    return [{"version": "default", "start": 0, "end": choice.sent + choice.pending}]
 
 
 def created(reply: Reply) -> dict[str, Any]:

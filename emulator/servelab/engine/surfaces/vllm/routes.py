@@ -11,11 +11,22 @@ from servelab.engine.surfaces.vllm import (
     cards,
     logs,
     protocol,
+    reading,
     refusals,
     responses,
 )
 from servelab.engine.text import encoding
 
+# Paths that are there, but refuse unless the engine is started with --enable-scale-out.
+SCALE_OUT = (
+    "/inference/v1/generate",
+    "/inference/v1/abort_requests",
+    *(
+        f"/v1/{what}/render"
+        for what in ("chat/completions", "messages", "completions", "responses")
+    ),
+    *(f"/v1/{what}/derender" for what in ("chat/completions", "completions")),
+)
 # Ids are 32-bit numbers to the tokenizer; those it does not know stand for nothing.
 LEAST_NO_ID = 2**32
 
@@ -37,9 +48,12 @@ class PlainRoutes:
             Route("GET", "/load", self._load),
             Route("GET", "/v1/models", self._models),
             Route("GET", "/version", self._version),
-            Route("POST", "/tokenize", self._tokenize),
-            Route("POST", "/detokenize", self._detokenize),
-            Route("POST", "/v1/messages/count_tokens", self._count),
+            Route("POST", "/tokenize", self._tokenize, aside=True),
+            Route("POST", "/detokenize", self._detokenize, aside=True),
+            Route("POST", "/v1/messages/count_tokens", self._count, aside=True),
+            *(Route("POST", path, _scale_out) for path in SCALE_OUT),
+            Route("GET", "/kv_event_sources", _no_events),
+            Route("POST", "/is_scaling_elastic_ep", _not_scaling),
             Route("GET", "/v1/responses/{id}", self._response),
             Route("POST", "/v1/responses/{id}/cancel", self._response),
         )
@@ -61,8 +75,8 @@ class PlainRoutes:
         exchange.respond(cards.listing(self._host, "vllm", root, permission))
 
     def _tokenize(self, exchange: Exchange) -> None:
-        asked = protocol.load(exchange.request.body, exchange.request.content_type)
-        wanted = protocol.tokenize(asked)
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        wanted = reading.tokenize(asked)
         protocol.check_model(wanted.model, self._served)
         tokens = protocol.tokenized(wanted, asked)
         answer = {
@@ -74,8 +88,8 @@ class PlainRoutes:
         exchange.respond(fastapi.document(answer))
 
     def _detokenize(self, exchange: Exchange) -> None:
-        asked = protocol.load(exchange.request.body, exchange.request.content_type)
-        body = protocol.validate(bodies.DetokenizeRequest, asked)
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        body = reading.validate(bodies.DetokenizeRequest, asked)
         protocol.check_model(body.model, self._served)
         if max(body.tokens, default=0) >= LEAST_NO_ID:
             raise refusals.Refusal(f"Token ids must be under {LEAST_NO_ID}.")
@@ -89,3 +103,17 @@ class PlainRoutes:
 
     def _response(self, exchange: Exchange) -> None:
         raise responses.unknown(exchange.request.parameters["id"])
+
+
+def _scale_out(exchange: Exchange) -> None:
+    message = "Scale-out endpoints are off: start the engine with --enable-scale-out."
+    raise refusals.Refusal(message, status=403, kind=refusals.DENIED)
+
+
+def _no_events(exchange: Exchange) -> None:
+    exchange.respond(fastapi.document({}))
+
+
+def _not_scaling(exchange: Exchange) -> None:
+    none = dict.fromkeys(("epoch", "error", "requested_data_parallel_size"))
+    exchange.respond(fastapi.document({"is_scaling_elastic_ep": False, "phase": "idle"} | none))

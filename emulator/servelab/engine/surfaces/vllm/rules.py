@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from servelab.engine.surfaces.vllm import refusals
+from servelab.engine.surfaces.vllm import grammars, refusals
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import vocabulary
 
@@ -43,6 +43,7 @@ def chat_body(body: Raw) -> None:
     generation_prompt(body)
     _tools(body)
     _structured(body, None)
+    _beams(body)
     if body.get("logprob_token_ids") and not body.get("logprobs"):
         raise Refusal("logprob_token_ids needs logprobs: true.", param="logprob_token_ids")
     _count_fields(body, "top_logprobs")
@@ -51,7 +52,7 @@ def chat_body(body: Raw) -> None:
         raise Refusal("top_logprobs needs logprobs: true.", param="top_logprobs")
     _stream_options(body)
     _response_format(body)
-    _cache_salt(body)
+    cache_salt(body)
 
 
 def completion_body(body: Raw) -> None:
@@ -66,12 +67,13 @@ def completion_body(body: Raw) -> None:
     if _CHECKED.isdisjoint(body):
         return
     _stream_options(body)
+    _beams(body)
     if body.get("logprob_token_ids") and body.get("logprobs") is None:
         raise Refusal("logprob_token_ids needs logprobs.", param="logprob_token_ids")
     _count_fields(body, "logprobs")
     _structured(body, "structured_outputs")
     _response_format(body)
-    _cache_salt(body)
+    cache_salt(body)
 
 
 def no_prompt() -> Refusal:
@@ -86,6 +88,12 @@ def generation_prompt(body: Raw) -> None:
         raise Refusal(
             "continue_final_message and add_generation_prompt exclude each other: set one of them."
         )
+
+
+def _beams(body: Raw) -> None:
+    if body.get("use_beam_search") and body.get("logprob_token_ids"):
+        message = "logprob_token_ids and use_beam_search exclude each other."
+        raise Refusal(message, param="logprob_token_ids")
 
 
 def _stream_options(body: Raw) -> None:
@@ -112,14 +120,18 @@ def _count_fields(body: Raw, name: str) -> None:
 
 def _structured(body: Raw, param: str | None) -> None:
     wanted = body.get("structured_outputs")
-    if not isinstance(wanted, Mapping):
+    if wanted is None:
         return
+    if not isinstance(wanted, Mapping):
+        raise refusals.internal()  # vLLM looks into it before it looks at it
     kinds = [name for name in ("json", "regex", "choice") if wanted.get(name) is not None]
     if len(kinds) > 1:
         raise Refusal(f"structured_outputs takes one of {', '.join(kinds)}.", param=param)
     choice = body.get("tool_choice", "none")
     if param is None and kinds and choice not in ("none", "auto", "required"):
         raise Refusal("structured_outputs and a named tool exclude each other.")
+    if wanted.get("structural_tag") is not None:
+        grammars.check_tag(wanted["structural_tag"], "structured_outputs")
 
 
 def _response_format(body: Raw) -> None:
@@ -130,12 +142,12 @@ def _response_format(body: Raw) -> None:
     if kind == "json_schema" and wanted.get("json_schema") is None:
         message = "response_format of type json_schema needs the field json_schema."
         raise Refusal(message, param="response_format")
-    if kind == "structural_tag" and "format" not in wanted and "structures" not in wanted:
-        message = "response_format of type structural_tag needs format, or structures and triggers."
-        raise Refusal(message, param="response_format")
+    if kind == "structural_tag":
+        grammars.check_tag(wanted, "response_format")
 
 
-def _cache_salt(body: Raw) -> None:
+def cache_salt(body: Raw) -> None:
+    """What keeps a client's prompts apart in the prefix cache. Raises Refusal."""
     salt = body.get("cache_salt")
     if salt is None:
         return
@@ -221,9 +233,7 @@ def sampling(request: Wishes, n: int, max_tokens: int) -> None:
         raise Refusal(f"max_tokens must be at least 1, not {max_tokens}.", param="max_tokens")
     if not 0 <= request.min_tokens <= max_tokens:
         raise Refusal(f"min_tokens must be from 0 to {max_tokens}, not {request.min_tokens}.")
-    stops = [request.stop] if isinstance(request.stop, str) else request.stop or []
-    # vLLM takes an empty text for no stop, and refuses one in a list.
-    if not isinstance(request.stop, str) and "" in stops:
+    if request.stop == "" or (isinstance(request.stop, list) and "" in request.stop):
         raise Refusal("stop must not hold an empty text.")
     if "" in request.bad_words:
         raise Refusal("bad_words must not hold an empty text.")
@@ -244,7 +254,14 @@ def engine(request: Wishes, logprobs: int | None, prompt_ids: Sequence[Sequence[
         raise Refusal(message, param="allowed_token_ids")
     known("allowed_token_ids", request.allowed_token_ids or ())
     for ids in prompt_ids:
-        known(None, ids)
+        known_prompt(ids)
+
+
+def known_prompt(ids: Sequence[int]) -> None:
+    """Refuse a prompt of nothing, or of ids that the vocabulary does not have. Raises Refusal."""
+    if not ids:
+        raise Refusal("The prompt must not be empty.")
+    known(None, ids)
 
 
 def known(name: str | None, ids: Sequence[int]) -> None:

@@ -1,18 +1,23 @@
 """The outside of vLLM's OpenAI-compatible server, which is FastAPI on uvicorn."""
 
+import json
+from collections.abc import Sequence
+
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.calls import Call
-from servelab.engine.core.intake import QueueFull
+from servelab.engine.core.intake import QueueFull, TooLarge
 from servelab.engine.exchange import Exchange, Request, Response, Route
 from servelab.engine.surfaces import events, fastapi
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
     anthropic_replies,
+    bodies,
     chunks,
     embeddings,
     protocol,
+    reading,
     refusals,
     replies,
     responses,
@@ -28,16 +33,23 @@ class VllmSurface(fastapi.Application):
         self._host = host
         self._served = host.served
         generating = (
-            Route("POST", "/v1/chat/completions", self._chat),
-            Route("POST", "/v1/completions", self._completion),
-            Route("POST", "/v1/messages", self._messages),
-            Route("POST", "/v1/responses", self._responses),
+            Route("POST", "/v1/chat/completions", self._chat, aside=True),
+            Route("POST", "/v1/completions", self._completion, aside=True),
+            Route("POST", "/v1/messages", self._messages, aside=True),
+            Route("POST", "/v1/responses", self._responses, aside=True),
+            Route("POST", "/invocations", self._invocation, aside=True),
         )
         # A model is run to generate or to pool, never for both.
         self._routes = (
             *(embeddings.routes(host) or generating),
             *routes.PlainRoutes(host).routes(),
         )
+
+    def not_found(self, request: Request) -> Response:
+        return _disallowed(request) or super().not_found(request)
+
+    def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
+        return _disallowed(request) or super().wrong_method(request, allowed)
 
     def refused(self, request: Request, error: Exception) -> Response:
         """OpenAI's shape of an error, or Anthropic's."""
@@ -53,7 +65,9 @@ class VllmSurface(fastapi.Application):
         if isinstance(error, QueueFull):
             return refusals.queue_full(self._host.spec.config.queue_limit or 0)
         if isinstance(error, ModelServeError):
-            return refusals.Refusal(str(error), param="input_tokens")
+            # Only a request that fits nowhere has its prompt to blame.
+            too_large = isinstance(error, TooLarge)
+            return refusals.Refusal(str(error), param="input_tokens" if too_large else None)
         return refusals.internal()
 
     def _chat(self, exchange: Exchange) -> None:
@@ -65,6 +79,21 @@ class VllmSurface(fastapi.Application):
         request = exchange.request
         call = protocol.parse_completion(request.body, request.content_type, self._served)
         self._answer(exchange, self._head(exchange, "cmpl-", call), call)
+
+    def _invocation(self, exchange: Exchange) -> None:
+        """SageMaker's way in: a chat if it can be one, else a text completion, of any model."""
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        if isinstance(asked, dict):
+            asked.pop("model", None)
+        raw = json.dumps(asked).encode()
+        if reading.fits(bodies.ChatRequest, asked):
+            call = protocol.parse_any_chat(raw, exchanges.JSON, self._served)
+            self._answer(exchange, self._head(exchange, "chatcmpl-", call), call)
+        elif reading.fits(bodies.CompletionRequest, asked):
+            call = protocol.parse_completion(raw, exchanges.JSON, self._served)
+            self._answer(exchange, self._head(exchange, "cmpl-", call), call)
+        else:
+            raise refusals.Refusal("This is neither a chat nor a text completion.")
 
     def _answer(self, exchange: Exchange, head: chunks.Head, call: Call) -> None:
         if call.late is None:
@@ -97,6 +126,14 @@ class VllmSurface(fastapi.Application):
         return chunks.Head(
             prefix + name, int(self._host.unix_s()), self._served.name, call.chat, call.role
         )
+
+
+def _disallowed(request: Request) -> Response | None:
+    """The answer to a browser that asks whether a page of elsewhere may come: by default, none."""
+    asks = "origin" in request.headers and "access-control-request-method" in request.headers
+    if request.method != "OPTIONS" or not asks:
+        return None
+    return Response(400, b"Disallowed CORS origin", "text/plain; charset=utf-8")
 
 
 def _refuse_late(exchange: Exchange, refusal: refusals.Refusal) -> None:

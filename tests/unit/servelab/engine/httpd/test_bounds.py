@@ -1,70 +1,15 @@
 """What one client may take: heads, bodies, unread answers, time. Without sockets or a clock."""
 
-import asyncio
 from dataclasses import replace
 
 import pytest
 
-from servelab.engine.exchange import Exchange, Request, Response
+from servelab.engine.exchange import Response
 from servelab.engine.httpd.limits import Limits
-from servelab.engine.httpd.loopback import Client, Pages
-from servelab.engine.httpd.server import HttpServer
+from servelab.engine.httpd.loopback import TIGHT, Client, kept, post, turns
 
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
 HELD = b"GET /held HTTP/1.1\r\n\r\n"
-SMALL = Limits(
-    head_bytes=4096,
-    headers=20,
-    body_bytes=4000,
-    bodies_bytes=5000,
-    free_body_bytes=100,
-    unread_bytes=5000,
-    discarded_bytes=50_000,
-)
-
-
-class Site:
-    """Echoes, sends much, or keeps the exchange; counts who has gone."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.requests: list[Request] = []
-        self.gone = 0
-
-    def pages(self) -> Pages:
-        handlers = {"/echo": self._echo, "/held": self._hold, "/large/{size}": self._large}
-        return Pages(handlers)
-
-    def _echo(self, exchange: Exchange) -> None:
-        self.requests.append(exchange.request)
-        exchange.respond(Response())
-
-    def _hold(self, exchange: Exchange) -> None:
-        self.exchanges.append(exchange)
-        exchange.on_gone(self._left)
-
-    def _left(self) -> None:
-        self.gone += 1
-
-    def _large(self, exchange: Exchange) -> None:
-        exchange.respond(Response(body=b"x" * int(exchange.request.parameters["size"])))
-
-
-def opened(limits: Limits = SMALL) -> tuple[Site, HttpServer, Client]:
-    site = Site()
-    server = HttpServer(site.pages(), limits=limits)
-    return site, server, Client(server)
-
-
-async def turns() -> None:
-    """Let the loop run what is due."""
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-def post(path: str, body: bytes, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {len(body)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + body
 
 
 @pytest.mark.parametrize(
@@ -89,34 +34,34 @@ def post(path: str, body: bytes, *headers: str) -> bytes:
     ids=lambda each: each[:60].decode("latin-1"),
 )
 async def test_a_request_that_breaks_the_rules_or_bounds_gets_400(request_bytes: bytes) -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(*(request_bytes[n : n + 500] for n in range(0, len(request_bytes), 500)))
     assert client.statuses == [400]
     assert server.open_exchanges == 0
 
 
 async def test_a_body_beyond_the_limit_is_refused_before_it_is_read() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     client.send(post("/echo", b"")[:-4].replace(b": 0", b": 100000000") + b"\r\n\r\n")
     client.send(b"x" * 1000)
     assert (client.statuses, client.ended, client.aborted) == ([413], True, False)
     client.send(*[b"x" * 10_000] * 5)
     assert (client.aborted, site.requests) == (True, [])
-    assert server.budget.room_bytes == SMALL.bodies_bytes
+    assert server.budget.room_bytes == TIGHT.bodies_bytes
 
 
 async def test_a_chunked_body_beyond_the_limit_is_refused_when_it_is_reached() -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n")
     client.send(*[b"3e8\r\n" + b"x" * 1000 + b"\r\n"] * 4)
     assert client.statuses == []
     client.send(b"1\r\nx\r\n")
     assert client.statuses == [413]
-    assert server.budget.room_bytes == SMALL.bodies_bytes
+    assert server.budget.room_bytes == TIGHT.bodies_bytes
 
 
 async def test_bodies_wait_for_each_other_where_the_budget_ends_and_small_ones_pass() -> None:
-    _, server, first = opened()
+    _, server, first = kept()
     second, third = Client(server), Client(server)
     request = post("/echo", b"x" * 3000)
     first.send(request[:200])
@@ -126,11 +71,11 @@ async def test_bodies_wait_for_each_other_where_the_budget_ends_and_small_ones_p
     first.send(request[200:])
     await turns()
     assert (first.statuses, second.statuses) == ([200], [200])
-    assert server.budget.room_bytes == SMALL.bodies_bytes
+    assert server.budget.room_bytes == TIGHT.bodies_bytes
 
 
 async def test_a_client_that_goes_amid_its_body_makes_room() -> None:
-    site, server, first = opened()
+    site, server, first = kept()
     second = Client(server)
     first.send(post("/echo", b"x" * 3000)[:200])
     second.send(post("/echo", b"x" * 3000)[:200])
@@ -139,21 +84,21 @@ async def test_a_client_that_goes_amid_its_body_makes_room() -> None:
     assert (site.requests, second.held) == ([], False)
     second.close(aborted=True)
     await turns()
-    assert server.budget.room_bytes == SMALL.bodies_bytes
+    assert server.budget.room_bytes == TIGHT.bodies_bytes
 
 
 async def test_bodies_that_wait_for_their_turn_give_their_room_back() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     large = post("/echo", b"x" * 2000)
     client.send(HELD + large + large + large)
     site.exchanges[0].respond(Response())
     await turns()
     assert client.statuses == [200] * 4
-    assert server.budget.room_bytes == SMALL.bodies_bytes
+    assert server.budget.room_bytes == TIGHT.bodies_bytes
 
 
 async def test_who_waits_for_room_is_not_closed_with_those_who_stand_still_in_it() -> None:
-    _, server, slow = opened()
+    _, server, slow = kept()
     waiting = Client(server)
     slow.send(post("/echo", b"x" * 3000)[:200])
     waiting.send(post("/echo", b"x" * 3000)[:200])
@@ -163,14 +108,14 @@ async def test_who_waits_for_room_is_not_closed_with_those_who_stand_still_in_it
 
 
 async def test_a_large_body_is_dropped_once_the_handler_has_seen_it() -> None:
-    site, _, client = opened(Limits())
+    site, _, client = kept(Limits())
     client.send(post("/held", b"x" * 50_000))
     assert site.exchanges[0].request.body == b""
     assert site.exchanges[0].request.path == "/held"
 
 
 async def test_a_client_that_never_reads_is_cut_off_and_others_go_on() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     other = Client(server)
     client.reads = False
     client.send(HELD)
@@ -184,7 +129,7 @@ async def test_a_client_that_never_reads_is_cut_off_and_others_go_on() -> None:
 
 
 async def test_where_all_hold_too_much_unread_the_slowest_are_cut_off() -> None:
-    site, server, first = opened(replace(SMALL, all_unread_bytes=6000))
+    site, server, first = kept(replace(TIGHT, all_unread_bytes=6000))
     clients = [first, Client(server), Client(server)]
     for client, n_bytes in zip(clients, (1500, 3000, 2500), strict=True):
         client.reads = False
@@ -197,7 +142,7 @@ async def test_where_all_hold_too_much_unread_the_slowest_are_cut_off() -> None:
 
 
 async def test_a_long_whole_answer_is_no_reason_to_cut_but_the_next_waits_for_it() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     client.reads = False
     client.send(b"GET /large/9000 HTTP/1.1\r\n\r\n" + GET)
     assert (client.statuses, client.aborted) == ([200], False)
@@ -218,7 +163,7 @@ async def test_a_long_whole_answer_is_no_reason_to_cut_but_the_next_waits_for_it
     ids=["silent", "half a head", "half a body", "idle after an answer", "refused"],
 )
 async def test_a_connection_that_stands_still_is_closed(sent: bytes, limit_s: float) -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(sent)
     client.connection.sweep(server.tick_s + limit_s)
     assert not client.closing
@@ -227,14 +172,14 @@ async def test_a_connection_that_stands_still_is_closed(sent: bytes, limit_s: fl
 
 
 async def test_an_answer_under_way_is_waited_for_however_long() -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(HELD)
     client.connection.sweep(server.tick_s + 1e6)
     assert not client.closing
 
 
 async def test_an_answer_that_nobody_reads_is_dropped_in_the_end_but_not_while_it_flows() -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.reads = False
     client.send(GET)
     for waited_s in (30, 89):

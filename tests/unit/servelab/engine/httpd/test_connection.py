@@ -1,95 +1,20 @@
 """Requests in and answers out over one connection, without sockets and without a clock."""
 
-import asyncio
-import itertools
-import json
 import logging
-from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from modelserve.errors import InputError
-from servelab.engine.exchange import Exchange, Request, Response, WantedFault
-from servelab.engine.httpd.limits import Limits
-from servelab.engine.httpd.loopback import Client, Pages
+from servelab.engine.exchange import Response, WantedFault
+from servelab.engine.httpd.loopback import Client, Kept, kept, post, turns
 from servelab.engine.httpd.server import HttpServer
 
 GET = b"GET /whole HTTP/1.1\r\nHost: x\r\n\r\n"
 HELD = b"GET /held HTTP/1.1\r\n\r\n"
-SMALL = Limits(
-    head_bytes=4096,
-    headers=20,
-    body_bytes=4000,
-    bodies_bytes=5000,
-    free_body_bytes=100,
-    unread_bytes=5000,
-    discarded_bytes=50_000,
-)
-
-
-class Site:
-    """Handlers that answer at once, keep the exchange, or fail; counts who has gone."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[Exchange] = []
-        self.requests: list[Request] = []
-        self.gone = 0
-        self.error: Exception = LookupError("nothing there")
-
-    def pages(self) -> Pages:
-        return Pages(
-            {
-                "/whole": lambda exchange: exchange.respond(Response(body=b"{}")),
-                "/echo": self._echo,
-                "/held": self._hold,
-                "/wrong": self._fail,
-                "/torn": self._tear,
-                "/bad-header": lambda x: x.respond(Response(headers=(("a", "b\r\nc: d"),))),
-            }
-        )
-
-    def _echo(self, exchange: Exchange) -> None:
-        request = exchange.request
-        told = [request.target, request.path, request.headers.get("a"), len(request.body)]
-        exchange.respond(Response(body=json.dumps(told).encode()))
-        self.requests.append(request)
-
-    def _hold(self, exchange: Exchange) -> None:
-        self.exchanges.append(exchange)
-        exchange.on_gone(self._left)
-
-    def _left(self) -> None:
-        self.gone += 1
-
-    def _fail(self, exchange: Exchange) -> None:
-        raise self.error
-
-    def _tear(self, exchange: Exchange) -> None:
-        exchange.begin(Response(body=b"part"))
-        raise LookupError("nothing more")
-
-
-def opened(limits: Limits = SMALL) -> tuple[Site, HttpServer, Client]:
-    site = Site()
-    server = HttpServer(site.pages(), now_unix_s=lambda: 0.0, limits=limits)
-    return site, server, Client(server)
-
-
-async def turns() -> None:
-    """Let the loop run what is due."""
-    for _ in range(5):
-        await asyncio.sleep(0)
-
-
-def post(path: str, body: bytes, *headers: str) -> bytes:
-    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {len(body)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + body
 
 
 async def test_an_answer_is_spelled_as_uvicorn_spells_it() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     client.send(GET)
     assert bytes(client.received) == (
         b"HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\nserver: uvicorn\r\n"
@@ -98,7 +23,7 @@ async def test_an_answer_is_spelled_as_uvicorn_spells_it() -> None:
 
 
 async def test_what_is_no_http_is_refused_as_uvicorn_refuses_it() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     client.send(b"\x16\x03\x01 garbage\r\n\r\n")
     assert bytes(client.received) == (
         b"HTTP/1.1 400 Bad Request\r\ndate: Thu, 01 Jan 1970 00:00:00 GMT\r\nserver: uvicorn\r\n"
@@ -118,19 +43,19 @@ async def test_what_is_no_http_is_refused_as_uvicorn_refuses_it() -> None:
     ],
 )
 async def test_a_target_is_kept_and_its_path_decoded(target: str, path: str) -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(f"GET {target} HTTP/1.1\r\n\r\n".encode())
     assert (site.requests[0].target, site.requests[0].path) == (target, path)
 
 
 async def test_of_a_repeated_header_the_first_counts_and_names_are_lower_case() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(post("/echo", b"", "A: \xe9", "a: 2"))
     assert site.requests[0].headers == {"content-length": "0", "a": "\xc3\xa9"}
 
 
 async def test_requests_are_answered_in_their_order_however_they_come() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD + GET + post("/echo", b"abc"))
     assert (client.statuses, client.held) == ([], True)
     site.exchanges[0].respond(Response(body=b"first"))
@@ -141,7 +66,7 @@ async def test_requests_are_answered_in_their_order_however_they_come() -> None:
 
 
 async def test_after_a_pipeline_is_worked_off_the_connection_is_read_again() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD + HELD, GET)
     for exchange in range(2):
         site.exchanges[exchange].respond(Response())
@@ -150,7 +75,7 @@ async def test_after_a_pipeline_is_worked_off_the_connection_is_read_again() -> 
 
 
 async def test_what_came_before_a_bad_request_is_answered_first() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD + GET + b"\0\r\n\r\n")
     site.exchanges[0].respond(Response())
     await turns()
@@ -158,7 +83,7 @@ async def test_what_came_before_a_bad_request_is_answered_first() -> None:
 
 
 async def test_an_old_client_gets_a_stream_up_to_the_end_of_the_connection() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(b"GET /held HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
     exchange = site.exchanges[0]
     exchange.begin(Response(content_type="text/event-stream", body=b"a"))
@@ -171,7 +96,7 @@ async def test_an_old_client_gets_a_stream_up_to_the_end_of_the_connection() -> 
 
 
 async def test_a_stream_is_chunked_and_the_connection_stays() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD)
     exchange = site.exchanges[0]
     exchange.begin(Response(content_type="text/event-stream"))
@@ -183,7 +108,7 @@ async def test_a_stream_is_chunked_and_the_connection_stays() -> None:
 
 
 async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     client.send(b"HEAD /nowhere HTTP/1.1\r\n\r\n" + GET)
     head, _, rest = bytes(client.received).partition(b"\r\n\r\n")
     assert b"content-length: 12" in head
@@ -191,7 +116,7 @@ async def test_an_answer_to_head_has_the_length_and_no_body() -> None:
 
 
 async def test_a_client_that_asks_is_told_to_go_on() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     client.send(post("/echo", b"", "Expect: 100-continue").replace(b": 0", b": 3"))
     assert bytes(client.received) == b"HTTP/1.1 100 Continue\r\n\r\n"
     client.send(b"abc")
@@ -199,7 +124,7 @@ async def test_a_client_that_asks_is_told_to_go_on() -> None:
 
 
 async def test_a_pipelined_client_that_asks_is_told_when_its_turn_comes() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD + post("/echo", b"", "Expect: 100-continue").replace(b": 0", b": 3"))
     assert client.statuses == []
     site.exchanges[0].respond(Response())
@@ -208,7 +133,7 @@ async def test_a_pipelined_client_that_asks_is_told_when_its_turn_comes() -> Non
 
 
 async def test_chunks_and_trailers_are_read_as_one_body() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     head = b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\na: b\r\n\r\n"
     client.send(head + b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\na: trailer\r\nb: c\r\n\r\n" + GET)
     assert b'["/echo", "/echo", "b", 5]' in client.received
@@ -216,14 +141,14 @@ async def test_chunks_and_trailers_are_read_as_one_body() -> None:
 
 
 async def test_another_protocol_is_not_taken_up() -> None:
-    _, _, client = opened()
+    _, _, client = kept()
     upgrade = b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
     client.send(b"GET /whole HTTP/1.1\r\n" + upgrade + GET)
     assert client.statuses == [200, 200]
 
 
 async def test_a_half_closed_client_has_gone() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     client.send(HELD + GET)
     client.end()
     await turns()
@@ -232,7 +157,7 @@ async def test_a_half_closed_client_has_gone() -> None:
 
 
 async def test_who_asks_late_is_told_too_that_the_client_has_gone() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD)
     client.close(aborted=True)
     await turns()
@@ -242,7 +167,7 @@ async def test_who_asks_late_is_told_too_that_the_client_has_gone() -> None:
 
 
 async def test_who_is_answered_has_not_gone() -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     client.send(HELD)
     site.exchanges[0].respond(Response())
     client.close(aborted=True)
@@ -251,7 +176,7 @@ async def test_who_is_answered_has_not_gone() -> None:
 
 
 async def test_after_the_client_has_gone_an_exchange_does_nothing() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     client.send(HELD)
     client.close(aborted=False)
     await turns()
@@ -263,7 +188,7 @@ async def test_after_the_client_has_gone_an_exchange_does_nothing() -> None:
 
 
 async def test_a_handler_that_raises_is_answered_by_the_site() -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(b"GET /wrong HTTP/1.1\r\n\r\n" + b"GET /bad-header HTTP/1.1\r\n\r\n" + GET)
     assert client.statuses == [500, 500, 200]
     assert b"LookupError" in client.received
@@ -271,7 +196,7 @@ async def test_a_handler_that_raises_is_answered_by_the_site() -> None:
 
 
 async def test_what_fails_later_is_refused_if_nothing_was_sent_and_torn_if_it_was() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     other = Client(server)
     client.send(HELD)
     other.send(HELD)
@@ -289,7 +214,7 @@ async def test_what_fails_later_is_refused_if_nothing_was_sent_and_torn_if_it_wa
 async def test_a_fault_of_our_own_is_logged_and_a_refusal_is_not(
     error: Exception, logged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    site, _, client = opened()
+    site, _, client = kept()
     site.error = error
     client.send(b"GET /wrong HTTP/1.1\r\n\r\n")
     await turns()
@@ -297,7 +222,7 @@ async def test_a_fault_of_our_own_is_logged_and_a_refusal_is_not(
 
 
 async def test_a_stream_that_fails_is_torn(caplog: pytest.LogCaptureFixture) -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     client.send(b"GET /torn HTTP/1.1\r\n\r\n")
     await turns()
     assert (client.aborted, server.open_exchanges) == (True, 0)
@@ -305,7 +230,7 @@ async def test_a_stream_that_fails_is_torn(caplog: pytest.LogCaptureFixture) -> 
 
 
 async def test_a_draining_server_closes_idle_connections_and_others_after_their_answer() -> None:
-    site, server, busy = opened()
+    site, server, busy = kept()
     idle, streaming = Client(server), Client(server)
     busy.send(HELD)
     streaming.send(HELD)
@@ -320,14 +245,14 @@ async def test_a_draining_server_closes_idle_connections_and_others_after_their_
 
 
 async def test_an_aborted_server_tells_all_handlers_and_is_quiet() -> None:
-    site, server, client = opened()
+    site, server, client = kept()
     client.send(HELD)
     await server.abort()
     assert (site.gone, client.aborted, server.open_exchanges) == (1, True, 0)
 
 
 async def test_a_site_that_loads_is_unready() -> None:
-    _, server, client = opened()
+    _, server, client = kept()
     server.loading = True
     client.send(GET + b"GET /nowhere HTTP/1.1\r\n\r\n")
     server.loading = False
@@ -337,7 +262,7 @@ async def test_a_site_that_loads_is_unready() -> None:
 
 async def test_each_answer_is_told_as_it_begins() -> None:
     told: list[tuple[str, str, str, int]] = []
-    server = HttpServer(Site().pages(), lambda *access: told.append(access))
+    server = HttpServer(Kept(), lambda *access: told.append(access))
     Client(server).send(GET + b"GET /held?a=b HTTP/1.1\r\n\r\n" + b"POST /x HTTP/1.1\r\n\r\n")
     assert told == [("192.0.2.1:40000", "GET", "/whole", 200)]
 
@@ -346,43 +271,7 @@ async def test_a_listener_that_fails_does_not_hold_the_answer_up() -> None:
     def fail(client: str, method: str, target: str, status: int) -> None:
         raise LookupError("no such log")
 
-    server = HttpServer(Site().pages(), fail)
+    server = HttpServer(Kept(), fail)
     client = Client(server)
     client.send(GET + GET)
     assert (client.statuses, server.open_exchanges) == ([200, 200], 0)
-
-
-PIECES = [
-    GET,
-    HELD,
-    HELD.replace(b"/held", b"/nowhere"),
-    post("/echo", b"x" * 300, "A: b"),
-    b"POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nt: u\r\n\r\n",
-    b"HEAD /whole HTTP/1.1\r\n\r\n",
-    b"PUT /whole HTTP/1.1\r\nContent-Length: 2\r\n\r\nab",
-    b"GET /wrong HTTP/1.1\r\n\r\n",
-    b"GET /whole HTTP/1.0\r\n\r\n",
-    b"GET /whole HTTP/1.1\r\nConnection: close\r\n\r\n",
-    b"GET /whole HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
-    b"\0garbage",
-    b"POST /echo HTTP/1.1\r\nContent-Length: 99999\r\n\r\n",
-    b"\r\n",
-]
-ANYTHING = st.lists(st.one_of(st.sampled_from(PIECES), st.binary(max_size=20)), max_size=6)
-
-
-@given(ANYTHING.map(b"".join), st.lists(st.integers(0, 2000), max_size=12))
-def test_answers_do_not_depend_on_how_the_bytes_are_cut(data: bytes, cuts: list[int]) -> None:
-    async def answers(parts: Sequence[bytes]) -> tuple[bytes, bool]:
-        site, server, client = opened()
-        client.send(*parts)
-        await turns()
-        while site.exchanges:
-            site.exchanges.pop().respond(Response(body=b"held"))
-            await turns()
-        assert (server.open_exchanges, server.budget.room_bytes) == (0, SMALL.bodies_bytes)
-        return bytes(client.received), client.closing or client.ended
-
-    bounds = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
-    parts = [data[a:b] for a, b in itertools.pairwise(bounds)]
-    assert asyncio.run(answers(parts)) == asyncio.run(answers([data]))

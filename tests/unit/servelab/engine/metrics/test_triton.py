@@ -12,7 +12,7 @@ from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
-from servelab.engine.metrics.triton import Exporter
+from servelab.engine.metrics.triton import BLS_MODEL, Exporter
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "metrics" / "triton-2.61.0.txt"
 
@@ -46,6 +46,26 @@ def test_a_finished_request_counts_for_the_ensemble_and_its_steps() -> None:
     assert 'nv_inference_request_success{model="preprocessing",version="1"} 1\n' in text
     assert 'response_metric_type="total_output_tokens",version="1"} 5\n' in text
     assert 'nv_inference_request_duration_us{model="tensorrt_llm",version="1"} 50' in text
+
+
+def test_a_request_to_the_other_text_model_counts_for_that_one() -> None:
+    core, exporter = engine()
+    core.submit(CoreRequest("a", 100, 5), 0.0)
+    exporter.attribute(["a"], BLS_MODEL, 1_700_000_000_000)
+    exporter.observe(core.advance(1.0))
+    counts = {m: exporter.statistics(m).durations["success"][0] for m in ("llama-8b", BLS_MODEL)}
+    assert counts == {"llama-8b": 0, BLS_MODEL: 1}
+
+
+def test_statistics_are_what_the_metrics_are_in_nanoseconds() -> None:
+    core, exporter = engine()
+    core.submit(CoreRequest("a", 100, 5), 0.0)
+    exporter.attribute(["a"], "llama-8b", 1_700_000_000_000)
+    exporter.observe(core.advance(1.0))
+    found = exporter.statistics("llama-8b")
+    assert (found.executions, found.last_unix_ms) == (1, 1_700_000_000_000)
+    count, ns = found.durations["success"]
+    assert (count, ns // 1_000_000) == (1, 50)
 
 
 def test_a_refused_request_is_a_rejection() -> None:

@@ -1,7 +1,7 @@
 """Surfaces on an engine that is a fake."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,14 +9,16 @@ import pytest
 
 from modelserve.api.spec import EngineType
 from modelserve.engines import profiles
+from servelab.engine import exchange as exchanges
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.calls import Served
 from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.intake import QueueFull
 from servelab.engine.core.laws import SteadyLaw
+from servelab.engine.core.sequences import Finish, FinishReason
 from servelab.engine.exchange import Exchange, Request, Response
 from servelab.engine.metrics.exporting import Exporter, Load
-from servelab.engine.replying import Reply
+from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import registry
 from servelab.engine.surfaces.surface import State, Surface
 
@@ -86,7 +88,7 @@ class FakeHost:
         self.spec = EngineSpec(
             "llama-8b", "llama-8b", CONFIG, SteadyLaw(0.01), 0.9, 1, profile, given
         )
-        self.served = Served("llama-8b", CONFIG.max_model_tokens)
+        self.served = Served("llama-8b", CONFIG.max_model_tokens, given)
         self.created_unix_s = 1
         self.state = State.READY
         self.load: Load = Still()
@@ -94,6 +96,10 @@ class FakeHost:
         self.exporter: Exporter = outside.exporter(self.spec, self.load, 1.0)
         self.open_requests = 0
         self.replies: list[Reply] = []
+        self.exchanges: list[Exchange] = []  # of the replies
+        self.start_up_s = 0.0
+        self.held: list[str] = []  # how it was told to hold, and to go on
+        self.forgets = True
         self._full = full
         self.surface: Surface = outside.surface(self)
 
@@ -106,10 +112,32 @@ class FakeHost:
     def settle(self) -> None:
         pass
 
+    @property
+    def choices(self) -> list[Choice]:
+        return [choice for reply in self.replies for choice in reply.choices]
+
+    def abort(self, choices: Collection[Choice]) -> None:
+        for choice in list(choices):
+            scheduled_s = 0.1 if choice.sent or choice.pending else None
+            made = choice.sent + choice.pending
+            aborted = Finish("a", FinishReason.ABORT, 2.0, 0.0, scheduled_s, None, None, 3, made, 0)
+            choice.finish(aborted)
+            choice.reply.flush()
+
+    def hold(self, *, requeue: bool = False) -> None:
+        self.held.append("requeued" if requeue else "held")
+
+    def release(self) -> None:
+        self.held.append("released")
+
+    def forget(self) -> bool:
+        return self.forgets
+
     def generate(self, exchange: Exchange, reply: Reply) -> None:
         if self._full:
             raise QueueFull("as many requests wait as may")
         self.replies.append(reply)
+        self.exchanges.append(exchange)
 
     def ask(
         self, method: str, path: str, body: object = None, *, loading: bool = False
@@ -117,19 +145,23 @@ class FakeHost:
         """What the surface answers."""
         raw = b"" if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"content-type": "application/json"}
-        request = Request(method, path, path.partition("?")[0], headers, raw)
-        exchange = Answered(request)
+        asked = path.partition("?")[0]
         route = next(
-            r for r in self.surface.routes() if (r.method, r.path) == (method, request.path)
+            each
+            for each in self.surface.routes()
+            if each.method == method and exchanges.fits(each.path, asked)
         )
+        found = exchanges.pattern(route.path).fullmatch(asked)
+        parameters = found.groupdict() if found is not None else {}
+        exchange = Answered(Request(method, path, asked, headers, raw, parameters=parameters))
         handler = route.while_loading if loading else route.handler
         if handler is None:
-            exchange.respond(self.surface.unready(request))
+            exchange.respond(self.surface.unready(exchange.request))
             return exchange
         try:
             handler(exchange)
         except Exception as error:
-            exchange.respond(self.surface.refused(request, error))
+            exchange.respond(self.surface.refused(exchange.request, error))
         return exchange
 
 

@@ -49,6 +49,12 @@ def test_what_an_engine_can_answer_is_let_through(body: bytes) -> None:
     bounding.check(body)
 
 
+def test_a_list_is_found_under_a_name_in_other_letters() -> None:
+    body = b'{"mess\\u0061ges": [' + b"1, " * 5000 + b"1]}"
+    with pytest.raises(errors.InputError, match="messages holds 5001 entries"):
+        bounding.check(body)
+
+
 PATHS = {
     EngineType.VLLM: "/v1/chat/completions",
     EngineType.SGLANG: "/v1/chat/completions",

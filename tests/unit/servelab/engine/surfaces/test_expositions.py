@@ -34,7 +34,6 @@ def exposition(engine: EngineType) -> str:
     exporter.observe(list(core.advance(1.0)))
     exporter.count_request(1, 5)
     exporter.count_rejection()
-    exporter.count_answer(200)
     return exporter.render()
 
 

@@ -1,5 +1,6 @@
 """The engines' logs: while they start, for each request, and about their load."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
 from servelab.engine import stamps
 from servelab.engine.surfaces import registry, surface
@@ -48,7 +49,7 @@ def started(name: str) -> tuple[surface.Log, tuple[surface.StartLine, ...]]:
     gpu = gpus.find("NVIDIA-H100-80GB-HBM3")
     parsed = launch.parse({"image": "x", **CONTAINERS[name]}, {}, gpu)
     assert parsed is not None
-    planned = coldstart.plan(parsed, gpu, coldstart.node_rates({}), coldstart.CacheState())
+    planned = coldstart.plan(parsed, gpu, nodefacts.node_rates({}), nodefacts.CacheState())
     log = registry.of(parsed.engine, parsed.options).log
     return log, tuple(log.start_lines(parsed, planned, gpu))
 
@@ -68,6 +69,11 @@ def test_no_mark_of_a_time_is_left(name: str) -> None:
     assert not [text for text in texts if "{at:" in stamps.stamped(text, AT_UNIX_S)]
 
 
+def test_tgi_that_was_told_to_write_json_does_so_to_its_end() -> None:
+    log, _ = started("tgi-json")
+    assert {json.loads(line)["level"] for line in log.stop_lines()} == {"INFO"}
+
+
 @pytest.mark.parametrize(
     ("name", "last"),
     [
@@ -81,6 +87,14 @@ def test_no_mark_of_a_time_is_left(name: str) -> None:
 )
 def test_a_start_ends_when_it_listens(name: str, last: str) -> None:
     assert started(name)[1][-1].text.endswith(last)
+
+
+def test_sglang_listens_before_its_warm_up_request() -> None:
+    lines = [line for line in started("sglang")[1] if line.phase is wire.Phase.WARM_UP]
+    (listening,) = (line for line in lines if line.listens)
+    assert "Uvicorn running on" in listening.text
+    assert [line.share for line in lines if "/generate" in line.text] == [1.0]
+    assert 0.0 < listening.share < 1.0
 
 
 @pytest.mark.parametrize("name", ["vllm", "sglang"])

@@ -6,7 +6,7 @@ import pytest
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
 from servelab.engine.surfaces import startlines
 
@@ -17,7 +17,7 @@ def plan() -> coldstart.Plan:
     gpu = gpus.find("h100")
     started = launch.parse(container, {}, gpu)
     assert started is not None
-    return coldstart.plan(started, gpu, coldstart.node_rates({}), coldstart.CacheState())
+    return coldstart.plan(started, gpu, nodefacts.node_rates({}), nodefacts.CacheState())
 
 
 def test_a_part_of_the_warm_up_is_told_when_it_ends(plan: coldstart.Plan) -> None:

@@ -53,12 +53,13 @@ def test_more_answers_than_can_be_made_are_refused(
     assert hosted(EngineType.SGLANG).ask("POST", path, body).status == 400
 
 
-def test_models_are_told_while_it_loads_and_nothing_is_generated(hosted: Hosted) -> None:
+def test_all_but_its_health_is_served_while_it_warms_up(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG)
     host.state = State.LOADING
     told = host.ask("GET", "/v1/models", loading=True)
     assert (told.status, told.document["data"][0]["id"]) == (200, "llama-8b")
-    assert host.ask("POST", "/generate", {"text": "hi"}, loading=True).status == 503
+    host.ask("POST", "/generate", {"text": "hi"}, loading=True)
+    assert len(host.replies) == 1
 
 
 def test_metrics_are_there_only_if_they_were_asked_for(hosted: Hosted) -> None:
@@ -94,6 +95,44 @@ def test_load_is_told_as_json_and_as_metrics(hosted: Hosted) -> None:
     assert "queues" not in host.ask("GET", "/v1/loads?include=core").document["loads"][0]
     told = host.ask("GET", "/v1/loads?format=prometheus").body.decode()
     assert 'sglang_num_running_reqs{dp_rank="0"} 0' in told
+
+
+def test_load_is_of_one_rank_and_of_known_sections(hosted: Hosted) -> None:
+    host = hosted(EngineType.SGLANG)
+    assert host.ask("GET", "/v1/loads?dp_rank=1").document["loads"] == []
+    assert host.ask("GET", "/v1/loads?dp_rank=one").status == 400
+    assert host.ask("GET", "/v1/loads?include=core,weather").status == 500
+    told = host.ask("GET", "/v1/loads?include=disagg").document["loads"][0]
+    assert (told["disaggregation"]["mode"], "queues" in told) == ("null", False)
+
+
+def test_all_arguments_are_told_and_how_long_the_start_took(hosted: Hosted) -> None:
+    host = hosted(EngineType.SGLANG, "enable-metrics")
+    host.start_up_s = 30.0
+    told = host.ask("GET", "/server_info").document
+    assert (told["tp_size"], told["enable_metrics"], told["enable_lora"]) == (1, True, False)
+    assert told["startup_time"]["tokenizer_e2e"] == 30.0
+    assert told["internal_states"][0]["effective_max_running_requests_per_dp"] == 8
+    line = 'sglang:startup_time_seconds{engine_type="unified",model_name="llama-8b",phase='
+    assert f'{line}"load_weight"}} 30.0' in host.ask("GET", "/metrics").body.decode()
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [("/v1/completions", {"prompt": "hi"}), ("/generate", {"text": "hi"})],
+)
+def test_a_priority_is_taken_unless_it_is_to_be_refused(
+    hosted: Hosted, path: str, body: dict[str, Any]
+) -> None:
+    asked = body | {"priority": 3}
+    strict = hosted(EngineType.SGLANG, "abort-on-priority-when-disabled")
+    both = ("abort-on-priority-when-disabled", "enable-priority-scheduling")
+    statuses = [
+        host.ask("POST", path, asked).status
+        for host in (hosted(EngineType.SGLANG), strict, hosted(EngineType.SGLANG, *both))
+    ]
+    assert statuses == [0, 503, 0]
+    assert hosted(EngineType.SGLANG).ask("POST", path, body | {"priority": 2**63}).status == 400
 
 
 def test_a_plain_fault_is_no_json(hosted: Hosted) -> None:

@@ -16,6 +16,10 @@ FOLDER = Path(__file__).parents[5] / "golden" / "surface"
     [
         pytest.param("triton-2.61.0-openai-http.json", (), id="OpenAI"),
         pytest.param("triton-2.61.0-http.json", (triton.NATIVE,), id="its own"),
+        pytest.param(
+            *("triton-2.61.0-decoupled-http.json", (triton.NATIVE, triton.DECOUPLED)),
+            id="its own, decoupled",
+        ),
     ],
 )
 async def test_every_answer_is_tritons(name: str, options: tuple[tuple[str, str], ...]) -> None:

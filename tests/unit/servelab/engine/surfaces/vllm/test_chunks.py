@@ -7,29 +7,37 @@ import pytest
 from servelab.engine.surfaces.vllm import chunks
 from servelab.engine.surfaces.vllm.chunks import End, Head, Piece
 
-ENDS = [None, End("length"), End("stop", 'a%s"é'), End("stop", 5)]
+ENDS = [End("length"), End("stop", 'a%s"é'), End("stop", 5)]
 
 
 @pytest.mark.parametrize("chat", [True, False])
 @pytest.mark.parametrize("end", ENDS)
-def test_an_answer_from_the_form_tells_what_was_put_in(chat: bool, end: End | None) -> None:
+def test_an_answer_from_the_form_tells_what_was_put_in(chat: bool, end: End) -> None:
     head = Head('id%"\0', 7, 'mo%del"', chat)
-    found = json.loads(chunks.whole(head, [Piece('te"x%t\n é', end)], chunks.usage(3, 4)))
+    found = json.loads(chunks.bare(head, 'te"x%t\n é', end, 3, 4))
     choice = found["choices"][0]
     assert (found["id"], found["created"], found["model"]) == (head.id, 7, head.model)
     assert (choice["message"]["content"] if chat else choice["text"]) == 'te"x%t\n é'
-    assert choice["finish_reason"] == (end and end.reason)
-    assert choice["stop_reason"] == (end and end.stop_reason)
+    assert (choice["finish_reason"], choice["stop_reason"]) == end
     assert list(found["usage"].values())[:3] == [3, 7, 4]
 
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_an_answer_from_the_form_has_the_fields_of_any_other(chat: bool) -> None:
-    head, counts = Head("id", 7, "m", chat), chunks.usage(3, 4)
-    piece = Piece("text", End("length"))
-    plain = json.loads(chunks.whole(head, [piece], counts))
-    double = json.loads(chunks.whole(head, [piece, piece], counts))
-    assert plain | {"choices": 2 * plain["choices"]} == double | {
-        "choices": [each | {"index": 0} for each in double["choices"]]
-    }
-    assert list(plain) == list(double)
+    head, end = Head("id", 7, "m", chat), End("length")
+    made = chunks.bare(head, "text", end, 3, 4)
+    assert made == chunks.whole(head, [Piece("text", end)], chunks.usage(3, 4))
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize("fingerprint", [True, False])
+@pytest.mark.parametrize("end", ENDS)
+def test_events_from_forms_are_those_made_one_by_one(
+    chat: bool, fingerprint: bool, end: End
+) -> None:
+    head = Head('id%"é', 7, 'mo%del"', chat, "ro%le")
+    quick = chunks.ChoiceChunks(head, 3, fingerprint=fingerprint)
+    plain = chunks.ChoiceEvents(head, 3, fingerprint=fingerprint)
+    assert quick.role() == plain.role()
+    assert quick.tokens([b"a%", b"b"]) == plain.piece(Piece("a%")) + plain.piece(Piece("b"))
+    assert quick.last('te"x%', end) == plain.piece(Piece('te"x%', end))

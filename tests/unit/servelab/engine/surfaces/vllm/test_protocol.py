@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from servelab.engine.calls import Served
-from servelab.engine.surfaces.vllm import anthropic, bodies, protocol, refusals, responses
+from servelab.engine.surfaces.vllm import (
+    anthropic,
+    bodies,
+    protocol,
+    refusals,
+    responses,
+    responses_bodies,
+)
 
 SERVED = Served("m", 8192)
 GOOD: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hello"}]}
@@ -180,7 +187,9 @@ def test_any_value_of_a_field_of_messages_is_taken_or_refused(field: str, value:
     taken_or_refused(anthropic.parse, GOOD | {"max_tokens": 5} | {field: value})
 
 
-@given(field=st.sampled_from(sorted(responses.ResponsesRequest.model_fields)), value=json_values)
+@given(
+    field=st.sampled_from(sorted(responses_bodies.ResponsesRequest.model_fields)), value=json_values
+)
 @settings(max_examples=200, deadline=None)
 def test_any_value_of_a_field_of_responses_is_taken_or_refused(field: str, value: object) -> None:
     taken_or_refused(responses.parse, {"input": "hi"} | {field: value})
