@@ -4,21 +4,22 @@ It is left alone for one down window, then taken back once, with the wait doubli
 while the other one keeps on; at once where requests are held at zero.
 """
 
-import dataclasses
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelserve.decide import observation, state
 
 LONGEST_WAIT_S = 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """``foreign``: somebody else wrote the live count. ``force``: take it back now."""
 
     foreign: bool = False
     force: bool = False
     force_at_s: float | None = None
+
+
+OURS = Claim()
 
 
 def advance(
@@ -28,13 +29,15 @@ def advance(
     now_s: float,
 ) -> tuple[Claim, state.ScalerState]:
     """Judge the live count. Forcing is assumed to happen: the next wait is twice as long."""
+    settled = seen.written_count is None or seen.live_count == seen.written_count
+    if settled and past.foreign_since_s is None and past.forced_at_s is None:
+        return OURS, past
     window_s = min(LONGEST_WAIT_S, max(parameters.down.window_s, 1.0) * 2**past.forced_times)
-    if seen.written_count is None or seen.live_count == seen.written_count:
+    if settled:
         at_rest = past.forced_at_s is not None and now_s - past.forced_at_s > window_s
         if past.foreign_since_s is None and not at_rest:
-            return Claim(), past
-        return Claim(), dataclasses.replace(
-            past,
+            return OURS, past
+        return OURS, past._replace(
             foreign_since_s=None,
             forced_times=0 if at_rest else past.forced_times,
             forced_at_s=None if at_rest else past.forced_at_s,
@@ -43,9 +46,8 @@ def advance(
     asleep = seen.live_count == 0 and seen.signal.held > 0
     if not asleep and now_s < since_s + window_s:
         claim = Claim(foreign=True, force_at_s=since_s + window_s)
-        return claim, dataclasses.replace(past, foreign_since_s=since_s)
-    return Claim(foreign=True, force=True), dataclasses.replace(
-        past,
+        return claim, past._replace(foreign_since_s=since_s)
+    return Claim(foreign=True, force=True), past._replace(
         foreign_since_s=None,
         forced_at_s=now_s,
         forced_times=min(past.forced_times + 1, 12),

@@ -4,34 +4,19 @@ One function for two uses: the operator predicts with it, the emulator runs the 
 contention and jitter. Sizes are bytes, rates bytes per second, times seconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from modelserve import errors
-from modelserve.api import names, quantities, status
-from modelserve.catalog import gpus, images, storage, warmup
+from modelserve.api import quantities, status
+from modelserve.catalog import gpus, images, layers, storage, warmup
+from modelserve.decide import moving, nodefacts
 from modelserve.engines.types import Launch
 
 # Real schedulers bind a pod that fits within some tens of milliseconds.
 SCHEDULING_S = 0.05
 # Half of the 50 ms at which a holding gateway probes a starting engine.
 PROBE_S = 0.025
-
-
-class Binds(StrEnum):
-    """What limits a transfer."""
-
-    REGISTRY = "registry"
-    UNPACK = "unpack"
-    NETWORK = "network"
-    STORAGE = "storage"
-    SHARED_STORAGE = "shared storage"
-    SPEC = "storage.readBandwidth"
-    LOADER = "loader"
-    PCIE = "PCIe"
-    PAGE_CACHE = "page cache"
-    CACHED = "cache"
 
 
 class Part(StrEnum):
@@ -50,92 +35,6 @@ BEFORE_WEIGHTS = (Part.PROCESS_START, Part.DISTRIBUTED_INIT)
 
 
 @dataclass(frozen=True, slots=True)
-class NodeRates:
-    """What limits a cold start on a node; None where the storage class is to say."""
-
-    registry_bytes_per_s: float
-    unpack_bytes_per_s: float
-    storage_read_bytes_per_s: float | None
-    storage_shared_bytes_per_s: float | None
-    network_bytes_per_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class CacheState:
-    """What a node has already: the image, compiled graphs, the weights in memory."""
-
-    image_present: bool = False
-    compile_cached: bool = False
-    page_cached: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """One limit of a transfer. A shared one is a link that other replicas use too."""
-
-    binds: Binds
-    bytes_per_s: float
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Transfer:
-    """Bytes that pass all of ``limits`` at once, after ``latency_s``."""
-
-    n_bytes: int
-    limits: tuple[Limit, ...]
-    latency_s: float = 0.0
-
-    @property
-    def limit(self) -> Limit:
-        """The limit that binds when the transfer is alone on its links."""
-        return min(self.limits, key=lambda limit: limit.bytes_per_s)
-
-    @property
-    def duration_s(self) -> float:
-        """Seconds when alone on its links."""
-        return self.latency_s + self.n_bytes / self.limit.bytes_per_s
-
-
-@dataclass(frozen=True, slots=True)
-class Pull:
-    """An image pull: layers are downloaded, and unpacked one at a time while later ones arrive."""
-
-    present: bool
-    download: Transfer
-    unpack_bytes_per_s: float
-    largest_layer_share: float
-    cached_s: float
-
-    @property
-    def unpack_s(self) -> float:
-        """Seconds of unpacking everything, by itself."""
-        return self.download.n_bytes / self.unpack_bytes_per_s
-
-    def total_s(self, download_s: float) -> float:
-        """Seconds of a pull whose download takes ``download_s``, alone or with others on the link.
-
-        ``max(download + share × unpack, share × download + unpack)``: the first layer must arrive
-        before anything unpacks, and the last unpacks when everything has arrived.
-        """
-        share = self.largest_layer_share
-        return max(download_s + share * self.unpack_s, share * download_s + self.unpack_s)
-
-    @property
-    def duration_s(self) -> float:
-        """Seconds when alone; next to nothing if the image is there."""
-        return self.cached_s if self.present else self.total_s(self.download.duration_s)
-
-    @property
-    def binds(self) -> Binds:
-        """What the pull waits for longest."""
-        if self.present:
-            return Binds.CACHED
-        slower = self.unpack_s > self.download.duration_s
-        return Binds.UNPACK if slower else self.download.limit.binds
-
-
-@dataclass(frozen=True, slots=True)
 class WarmUpPart:
     """A named part of the warm-up, in seconds."""
 
@@ -150,8 +49,8 @@ class Plan:
     In order: pull, ``before_weights``, weights, ``after_weights``; ``warm_up`` holds both.
     """
 
-    pull: Pull
-    weights: Transfer
+    pull: moving.Pull
+    weights: moving.Transfer
     warm_up: tuple[WarmUpPart, ...]
 
     @property
@@ -218,29 +117,13 @@ def expected_s(predicted: ColdStart, measured: status.ColdStartParts | None) -> 
     return predicted.provisioning_s + predicted.image_pull_s + learnt_s
 
 
-def node_rates(annotations: Mapping[str, str]) -> NodeRates:
-    """A node's rates from its annotations; the catalogue's where one is missing.
-
-    Raises QuantityError for a rate that cannot be read, naming the annotation.
-    """
-    defaults = images.pull_defaults()
-    return NodeRates(
-        registry_bytes_per_s=_rate(annotations, names.REGISTRY_BANDWIDTH)
-        or defaults.registry_bytes_per_s,
-        unpack_bytes_per_s=_rate(annotations, names.UNPACK_BANDWIDTH)
-        or defaults.unpack_bytes_per_s,
-        storage_read_bytes_per_s=_rate(annotations, names.STORAGE_READ_BANDWIDTH),
-        storage_shared_bytes_per_s=_rate(annotations, names.STORAGE_SHARED_BANDWIDTH),
-        network_bytes_per_s=_rate(annotations, names.NETWORK_BANDWIDTH)
-        or defaults.network_bytes_per_s,
-    )
-
-
-def plan(launch: Launch, gpu: gpus.Gpu, rates: NodeRates, cache: CacheState) -> Plan:
+def plan(
+    launch: Launch, gpu: gpus.Gpu, rates: nodefacts.NodeRates, cache: nodefacts.CacheState
+) -> Plan:
     """The phases of starting ``launch`` on a node of ``gpu`` with those rates and caches."""
     return Plan(
         pull=_pull(launch, rates, cache),
-        weights=_weights(launch, gpu, rates, cache),
+        weights=weights(launch, gpu, rates, warm=cache.page_cached),
         warm_up=_warm_up(launch, cache),
     )
 
@@ -284,37 +167,60 @@ def explain(planned: Plan) -> str:
     return "\n".join(lines)
 
 
-def _pull(launch: Launch, rates: NodeRates, cache: CacheState) -> Pull:
-    return Pull(
-        present=cache.image_present,
-        download=Transfer(
-            n_bytes=launch.image_bytes,
-            limits=(
-                Limit(Binds.REGISTRY, rates.registry_bytes_per_s, shared=True),
-                Limit(Binds.NETWORK, rates.network_bytes_per_s, shared=True),
-            ),
-        ),
+def _pull(launch: Launch, rates: nodefacts.NodeRates, cache: nodefacts.CacheState) -> moving.Pull:
+    every = layers.of(launch.image, launch.image_bytes)
+    there = cache.layers if not cache.image_present else {layer.digest for layer in every}
+    return pull_of(layers.missing(every, there), rates, launch.image_bytes)
+
+
+def pull_of(
+    missing: Sequence[layers.Layer], rates: nodefacts.NodeRates, image_bytes: int
+) -> moving.Pull:
+    """The pull of an image of which these layers are missing; none: it is there."""
+    moved = sum(layer.compressed_bytes for layer in missing)
+    limits = [
+        moving.Limit(moving.Binds.REGISTRY, rates.registry_bytes_per_s, shared=True),
+        moving.Limit(moving.Binds.NETWORK, rates.network_bytes_per_s, shared=True),
+    ]
+    if rates.layer_bytes_per_s is not None:
+        reached = rates.layer_bytes_per_s * layers.streams(missing)
+        limits.append(moving.Limit(moving.Binds.STREAMS, reached, shared=False))
+    largest = max((layer.compressed_bytes for layer in missing), default=0)
+    return moving.Pull(
+        present=not missing,
+        download=moving.Transfer(moved if missing else image_bytes, tuple(limits)),
         unpack_bytes_per_s=rates.unpack_bytes_per_s,
-        largest_layer_share=launch.image_largest_layer_share,
+        largest_layer_share=largest / moved if moved else 0.0,
         cached_s=images.pull_defaults().cached_s,
     )
 
 
-def _weights(launch: Launch, gpu: gpus.Gpu, rates: NodeRates, cache: CacheState) -> Transfer:
-    """The weight read of all ranks: min of node's share, spec's rate, loader, PCIe to the GPUs."""
+def page_cacheable(launch: Launch) -> bool:
+    """Whether reading the weights leaves them in the node's page cache: files, not objects."""
+    return launch.storage_class is None or launch.storage_class.page_cache
+
+
+def weights(
+    launch: Launch, gpu: gpus.Gpu, rates: nodefacts.NodeRates, *, warm: bool = False
+) -> moving.Transfer:
+    """The weight read of all ranks: min of node's share, spec's rate, loader, PCIe to the GPUs.
+
+    Each rank copies its own shard, and maps the files it is in: together they read the checkpoint
+    once. ``warm``: from the node's page cache, if its storage has one.
+    """
     ranks = launch.tensor_parallel
     pcie = ranks * gpu.pcie_bytes_per_s * warmup.host_to_gpu_share()
-    limits = [Limit(Binds.PCIE, pcie, shared=False)]
+    limits = [moving.Limit(moving.Binds.PCIE, pcie, shared=False)]
     where = launch.storage_class
-    if cache.page_cached:
+    if warm and page_cacheable(launch):
         where = storage.find("page-cache")
-        limits.append(Limit(Binds.PAGE_CACHE, where.read_bytes_per_s, shared=True))
+        limits.append(moving.Limit(moving.Binds.PAGE_CACHE, where.read_bytes_per_s, shared=True))
     else:
         limits += _storage_limits(launch, where, rates)
     if where is not None:
         ceiling = where.loader_bytes_per_s(launch.loader, ranks)
-        limits.append(Limit(Binds.LOADER, ceiling, shared=False))
-    return Transfer(
+        limits.append(moving.Limit(moving.Binds.LOADER, ceiling, shared=False))
+    return moving.Transfer(
         n_bytes=launch.model.weight_bytes(launch.quantization),
         limits=tuple(limits),
         latency_s=where.latency_s if where is not None else 0.0,
@@ -322,19 +228,19 @@ def _weights(launch: Launch, gpu: gpus.Gpu, rates: NodeRates, cache: CacheState)
 
 
 def _storage_limits(
-    launch: Launch, where: storage.StorageClass | None, rates: NodeRates
-) -> list[Limit]:
+    launch: Launch, where: storage.StorageClass | None, rates: nodefacts.NodeRates
+) -> list[moving.Limit]:
     device = rates.storage_read_bytes_per_s or (where.read_bytes_per_s if where else None)
     backend = rates.storage_shared_bytes_per_s or (where.shared_bytes_per_s if where else None)
     found = (
-        (Binds.SPEC, launch.read_bytes_per_s, False),
-        (Binds.STORAGE, device, True),
-        (Binds.SHARED_STORAGE, backend, True),
+        (moving.Binds.SPEC, launch.read_bytes_per_s, False),
+        (moving.Binds.STORAGE, device, True),
+        (moving.Binds.SHARED_STORAGE, backend, True),
     )
-    return [Limit(binds, rate, shared) for binds, rate, shared in found if rate is not None]
+    return [moving.Limit(binds, rate, shared) for binds, rate, shared in found if rate is not None]
 
 
-def _warm_up(launch: Launch, cache: CacheState) -> tuple[WarmUpPart, ...]:
+def _warm_up(launch: Launch, cache: nodefacts.CacheState) -> tuple[WarmUpPart, ...]:
     """The catalogue's parts for this engine, scaled to the spec's total if it gives one."""
     known = warmup.of_engine(launch.engine)
     layers, ranks = launch.model.layers, launch.tensor_parallel
@@ -352,16 +258,6 @@ def _warm_up(launch: Launch, cache: CacheState) -> tuple[WarmUpPart, ...]:
     total_s = sum(duration_s for _, duration_s in parts)
     factor = 1.0 if launch.warm_up_s is None else launch.warm_up_s / total_s
     return tuple(WarmUpPart(name, duration_s * factor) for name, duration_s in parts if duration_s)
-
-
-def _rate(annotations: Mapping[str, str], name: str) -> float | None:
-    text = annotations.get(name)
-    if not text:
-        return None
-    try:
-        return quantities.parse_rate(text)
-    except errors.QuantityError as error:
-        raise errors.QuantityError(f"node annotation {name}: {error}") from error
 
 
 def _per_s(bytes_per_s: float) -> str:

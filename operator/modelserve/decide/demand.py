@@ -4,20 +4,20 @@
 maximum per replica keeps what both see from counting twice, and the rest when one source fails.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelserve.decide import observation
 
 # No replica and no gateway has more requests than this; a figure above it is no signal.
 ABSURD_REQUESTS = 1e6
+TERMINATING = observation.ReplicaState.TERMINATING
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """Demand in requests. ``missing`` names what gave no usable figure; empty: all did."""
 
+    total: float  # D
     held: int
     refused: int
     waiting: float  # in engines' queues
@@ -27,11 +27,6 @@ class Demand:
     sampled: bool  # at least one engine with usable figures
     missing: tuple[str, ...]  # gateways, or ready replicas without a usable sample
     failing: tuple[str, ...]  # the same, but for replicas too young to have been scraped
-
-    @property
-    def total(self) -> float:
-        """D."""
-        return self.held + self.refused + self.waiting + self.running
 
     @property
     def on_replicas(self) -> float:
@@ -51,7 +46,7 @@ class Demand:
 
 def usable(value: float | None) -> bool:
     """Whether a figure can be a number of requests: finite, not negative, not absurd."""
-    return value is not None and math.isfinite(value) and 0 <= value <= ABSURD_REQUESTS
+    return value is not None and 0 <= value <= ABSURD_REQUESTS
 
 
 def measure(
@@ -66,31 +61,39 @@ def measure(
     waiting_sum = running_sum = 0.0
     sampled = False
     for replica in seen.replicas:
-        if replica.state is observation.ReplicaState.TERMINATING:
+        if replica.state is TERMINATING:
             continue
-        in_flight = replica.in_flight if usable(replica.in_flight) else 0
+        load = float(replica.in_flight) if 0 <= replica.in_flight <= ABSURD_REQUESTS else 0.0
         waiting, running = replica.waiting, replica.running
-        if waiting is not None and running is not None and usable(waiting) and usable(running):
+        if (
+            waiting is not None
+            and running is not None
+            and 0 <= waiting <= ABSURD_REQUESTS
+            and 0 <= running <= ABSURD_REQUESTS
+        ):
             sampled = True
-            load = max(float(in_flight), waiting + running)
+            if waiting + running > load:
+                load = waiting + running
+            waiting_sum += waiting
+            running_sum += load - waiting
         else:
-            load, waiting = float(in_flight), 0.0
+            running_sum += load
             if replica.serves:
                 missing.append(replica.name)
                 ready_s = replica.ready_since_s
                 if ready_s is None or now_s - ready_s > parameters.sample_grace_s:
                     failing.append(replica.name)
         loads[replica.uid] = load
-        waiting_sum += waiting
-        running_sum += load - waiting
+    held, refused = (signal.held, signal.refused_recently) if gateways else (0, 0)
     return Demand(
-        held=signal.held if gateways else 0,
-        refused=signal.refused_recently if gateways else 0,
-        waiting=waiting_sum,
-        running=running_sum,
-        loads=loads,
-        gateways=gateways,
-        sampled=sampled,
-        missing=tuple(missing),
-        failing=tuple(failing),
+        held + refused + waiting_sum + running_sum,
+        held,
+        refused,
+        waiting_sum,
+        running_sum,
+        loads,
+        gateways,
+        sampled,
+        tuple(missing),
+        tuple(failing),
     )

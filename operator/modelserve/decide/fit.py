@@ -8,7 +8,7 @@ from modelserve.api import quantities
 from modelserve.api.spec import EngineType, Quantization
 from modelserve.catalog import gpus
 from modelserve.catalog.architecture import Model
-from modelserve.engines import kv
+from modelserve.engines import context, kv
 
 # What one replica on one node may use.
 TENSOR_PARALLEL_SIZES = (1, 2, 4, 8)
@@ -18,6 +18,7 @@ class Reason(StrEnum):
     """Why a model fits or not; condition reasons of the API."""
 
     FITS = "Fits"
+    LONGER_THAN_CONTEXT = "LongerThanContext"
     WEIGHTS_DO_NOT_FIT = "WeightsDoNotFit"
     NO_ROOM_FOR_KV_CACHE = "NoRoomForKVCache"
     QUANTIZATION_UNSUPPORTED = "QuantizationUnsupported"
@@ -61,13 +62,20 @@ def fit(
     gpu_memory_utilization: float = 0.9,
     engine: EngineType = EngineType.VLLM,
     kv_dtype_bytes: int = 2,
+    *,
+    beyond_context: bool = False,
 ) -> Fit:
-    """Whether weights and the KV cache of one sequence of ``max_model_tokens`` fit."""
+    """Whether weights and the KV cache of one sequence of ``max_model_tokens`` fit.
+
+    ``beyond_context``: the engine was told to take more than the model's own context.
+    """
     weights = model.weight_bytes(quantization)
     memory = _Memory(gpu_memory_utilization, engine, kv_dtype_bytes)
     room = kv.room_bytes(model, gpu, tensor_parallel, quantization, *memory[:2])
     usable = max(0, room + round(weights / tensor_parallel))
-    tokens = kv.capacity_tokens(model, gpu, tensor_parallel, quantization, *memory)
+    tokens = kv.capacity_in_longest(
+        model, gpu, tensor_parallel, quantization, *memory, max_model_tokens
+    )
     enough = _smallest(model, gpu, quantization, max_model_tokens, memory)
     case = _Case(
         model,
@@ -81,6 +89,8 @@ def fit(
     )
     if not _supported(model, gpu, quantization):
         reason, message, enough = Reason.QUANTIZATION_UNSUPPORTED, case.unsupported(), None
+    elif max_model_tokens > model.max_context_tokens and not beyond_context:
+        reason, message, enough = Reason.LONGER_THAN_CONTEXT, case.longer_than_context(), None
     elif weights > usable * tensor_parallel:
         reason, message = Reason.WEIGHTS_DO_NOT_FIT, case.weights_do_not_fit()
     elif tokens < max_model_tokens:
@@ -112,7 +122,8 @@ def _smallest(
     memory: _Memory,
 ) -> int | None:
     for size in TENSOR_PARALLEL_SIZES:
-        if kv.capacity_tokens(model, gpu, size, quantization, *memory) >= max_model_tokens:
+        tokens = kv.capacity_in_longest(model, gpu, size, quantization, *memory, max_model_tokens)
+        if tokens >= max_model_tokens:
             return size
     return None
 
@@ -140,6 +151,15 @@ class _Case:
         return (
             f"{self._subject()} needs {_gb(self._weights())} for its weights; {self._offer()}"
             f": {self._mend()}"
+        )
+
+    def longer_than_context(self) -> str:
+        most = self.model.max_context_tokens
+        variable = context.VARIABLES.get(self.memory.engine)
+        allowed = f", or set {variable}=1 in engine.env" if variable else ""
+        return (
+            f"{self.model.name} has a context of {most} tokens, but engine.maxModelLength is "
+            f"{self.max_model_tokens}: lower it to {most} or less, or leave it out{allowed}"
         )
 
     def no_room(self, tokens: int) -> str:

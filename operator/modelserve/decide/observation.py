@@ -11,12 +11,13 @@ from typing import Self
 
 from modelserve.api import spec as api
 from modelserve.api import wire
-from modelserve.decide import windows
+from modelserve.decide import gaps, windows
 
 DEFAULT_UP = windows.Direction(
     0.0,
     (windows.Rate(windows.Unit.PERCENT, 100, 15), windows.Rate(windows.Unit.PODS, 4, 15)),
 )
+NO_GAPS = gaps.Gaps()
 DEFAULT_DOWN = windows.Direction(60.0, (windows.Rate(windows.Unit.PERCENT, 100, 15),))
 
 
@@ -127,6 +128,7 @@ class Parameters:
     up: windows.Direction = DEFAULT_UP
     down: windows.Direction = DEFAULT_DOWN
     cooldown_s: float = 300.0
+    fallback_replicas: int | None = None  # no fewer when nothing is known; None: hold
     drain_s: float = 120.0
     progress_deadline_s: float = 600.0
     snapshot_s: float = 1.0  # emulated length of the real second between two gateway snapshots
@@ -137,6 +139,11 @@ class Parameters:
     def target(self) -> float:
         """QueueDepth's requests per replica."""
         return self.target_queue_depth or max(1.0, self.slots * self.utilization)
+
+    @property
+    def fallback_after_s(self) -> float:
+        """Seconds without any figures before fallbackReplicas act: as a Lease takes to lapse."""
+        return wire.LEASE_LAPSE_REAL_S / wire.SNAPSHOT_REAL_S * self.snapshot_s
 
     @property
     def goal_s(self) -> float:
@@ -153,14 +160,14 @@ class Parameters:
         service_s: float,
         gpus: GpuRoom | None = None,
         time_scale: float = 1.0,
-        idle_p99_s: float | None = None,
+        idle: gaps.Gaps = NO_GAPS,
         predicted_s: float | None = None,
     ) -> Self:
         """Resolve what the spec leaves out.
 
         ``cold_start_s`` is T̂: the measured mean, else the prediction. ``predicted_s`` is the
-        prediction alone (default: T̂) and sets the default progress deadline. ``idle_p99_s`` is the
-        p99 of the model's own idle gaps once there are enough of them.
+        prediction alone (default: T̂) and sets the default progress deadline. ``idle`` are the
+        model's own idle gaps, for a cooldown that the spec leaves out.
         """
         scaling = spec.scaling
         down_s = scaling.scale_down.stabilization_window_seconds
@@ -184,7 +191,8 @@ class Parameters:
             down=_direction(
                 scaling.scale_down, max(60.0, cold_start_s / 2) if down_s is None else down_s
             ),
-            cooldown_s=cooldown_s(scaling.cooldown_seconds, cold_start_s, idle_p99_s),
+            cooldown_s=cooldown_s(scaling.cooldown_seconds, cold_start_s, idle),
+            fallback_replicas=scaling.fallback_replicas,
             drain_s=spec.drain_seconds,
             progress_deadline_s=progress_deadline_s(spec, predicted_s or cold_start_s),
             snapshot_s=wire.SNAPSHOT_REAL_S * time_scale,
@@ -199,16 +207,17 @@ def progress_deadline_s(spec: api.ModelServeSpec, predicted_s: float) -> float:
     return max(600.0, 3 * predicted_s) if given is None else float(given)
 
 
-def cooldown_s(wanted_s: float | None, cold_start_s: float, idle_p99_s: float | None) -> float:
+def cooldown_s(wanted_s: float | None, cold_start_s: float, idle: gaps.Gaps) -> float:
     """Quiet seconds before the last replica goes.
 
     Left out of the spec: the p99 of the model's idle gaps within [T̂, max(300, T̂)], and the upper
-    end until it is known (the hybrid histogram policy of "Serverless in the Wild", ATC'20).
+    end until it is known (see ``gaps``).
     """
     if wanted_s is not None:
         return wanted_s
     longest_s = max(300.0, cold_start_s)
-    return longest_s if idle_p99_s is None else min(max(idle_p99_s, cold_start_s), longest_s)
+    worth_s = idle.worth_s(longest_s)
+    return longest_s if worth_s is None else min(max(worth_s, cold_start_s), longest_s)
 
 
 def _direction(behavior: api.Behavior, default_window_s: float) -> windows.Direction:

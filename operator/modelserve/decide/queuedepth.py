@@ -13,8 +13,12 @@ def recommend(view: situation.Situation) -> Recommendation:
     waiting_only = view.parameters.counts is api.QueueDepthCounts.WAITING
     counted = now.held + now.refused + now.waiting if waiting_only else now.total
     inputs = {"counted": float(counted), "target": target}
-    what = "waiting" if waiting_only else "in demand"
-    why = f"{wording.number(counted)} {what} at {target:g} a replica take {counted / target:.2f}"
+
+    def why() -> str:
+        what = "waiting" if waiting_only else "in demand"
+        takes = counted / target
+        return f"{wording.number(counted)} {what} at {target:g} a replica take {takes:.2f}"
+
     if view.current > 0:
         ratio = counted / (target * view.current)
         if abs(ratio - 1) <= view.parameters.tolerance:

@@ -1,8 +1,10 @@
 """The record of a decision: what to do, why in a word, and why in a sentence with its numbers."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from enum import StrEnum
+from typing import NamedTuple
+
+from modelserve.decide import victims
 
 
 class Reason(StrEnum):
@@ -28,8 +30,12 @@ class Reason(StrEnum):
     CONFLICT = "Conflict"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+def nobody() -> victims.Plan:
+    """Nobody goes."""
+    return victims.NOBODY
+
+
+class Decision(NamedTuple):
     """One decision. Times are emulated seconds on the clock of ``now_s``.
 
     To apply it: delete ``delete_uids``, write ``deletion_costs`` and see them back; nothing more
@@ -40,8 +46,9 @@ class Decision:
     desired: int
     current: int
     reason: Reason
-    message: str
-    inputs: Mapping[str, float] = field(default_factory=dict)
+    # The sentence, the numbers and the victims are put together when they are asked for.
+    words: Callable[[], str]
+    numbers: Callable[[], Mapping[str, float]] = dict
     limits: tuple[Reason, ...] = ()  # what kept the count from what the rule asked for
     unlimited: int = 0  # what the rule asked for, before windows, rates and bounds
     revisit_at_s: float | None = None  # decide again then at the latest; None: only on a change
@@ -60,8 +67,27 @@ class Decision:
     missing_gpu_replicas: int = 0  # replicas wanted that have no GPUs
     delete_uids: tuple[str, ...] = ()  # crash-looping and overdue pods to delete now
     stuck_uids: tuple[str, ...] = ()
-    victims: tuple[str, ...] = ()  # UIDs meant to go when ``desired`` is below the live count
-    deletion_costs: Mapping[str, int] = field(default_factory=dict)  # to write before the count
+    going: Callable[[], victims.Plan] = nobody  # who goes when ``desired`` is below the live count
+
+    @property
+    def message(self) -> str:
+        """Why, as a sentence with its numbers."""
+        return self.words()
+
+    @property
+    def inputs(self) -> Mapping[str, float]:
+        """All the numbers used."""
+        return self.numbers()
+
+    @property
+    def victims(self) -> tuple[str, ...]:
+        """UIDs meant to go when ``desired`` is below the live count."""
+        return self.going().uids
+
+    @property
+    def deletion_costs(self) -> Mapping[str, int]:
+        """Pod deletion costs to write before the count."""
+        return self.going().costs
 
     @property
     def changes(self) -> bool:

@@ -1,27 +1,28 @@
 """What is done about replicas that are no supply: broken ones are deleted, late ones replaced."""
 
-import dataclasses
-
 from modelserve.api import spec as api
-from modelserve.decide import limits, situation, state, wording
+from modelserve.decide import situation, state, wording
+from modelserve.decide.verdict import Verdict
 
 # Between two deletions of stuck pods of one model, doubling while pods keep breaking.
 DELETE_PAUSE_S = 30.0
 DELETE_PAUSE_MOST_S = 600.0
 
 
-def replace_late(verdict: limits.Verdict, view: situation.Situation) -> limits.Verdict:
+def replace_late(verdict: Verdict, view: situation.Situation) -> Verdict:
     """Replicas far later than predicted are kept, and replaced by as many as there are ready ones.
 
     So one slow node costs nothing but a spare; where none is ready yet, the prediction may well be
     what is wrong, and one more is enough to find out.
     """
     late, kept = len(view.supply.late), view.kept
-    if not late or verdict.count == 0 or verdict.count < kept:
+    if not late or verdict.replicas == 0 or verdict.replicas < kept:
         return verdict
     extra = min(late, max(1, view.supply.ready))
-    why = f"{verdict.why}; {wording.replicas(late)} far later than predicted, replaced"
-    return dataclasses.replace(verdict, count=verdict.count + extra, why=why)
+    return verdict.adding(
+        lambda: f"{wording.replicas(late)} far later than predicted, replaced",
+        replicas=verdict.replicas + extra,
+    )
 
 
 def deletions(
@@ -36,16 +37,14 @@ def deletions(
         return (past.deleting,), past
     if not broken:
         if past.deleted_times and now_s > (past.deleted_at_s or 0.0) + DELETE_PAUSE_MOST_S:
-            past = dataclasses.replace(past, deleted_times=0)
+            past = past._replace(deleted_times=0)
         return (), past
     due_s = next_deletion_s(past)
     early = due_s is not None and now_s < due_s
     if early or view.parameters.mode is api.Mode.DRY_RUN:
         return (), past
     times = min(past.deleted_times + 1, 10)
-    return broken[:1], dataclasses.replace(
-        past, deleting=broken[0], deleted_at_s=now_s, deleted_times=times
-    )
+    return broken[:1], past._replace(deleting=broken[0], deleted_at_s=now_s, deleted_times=times)
 
 
 def next_deletion_s(past: state.ScalerState) -> float | None:

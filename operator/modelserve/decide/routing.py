@@ -11,7 +11,7 @@ import pydantic
 from modelserve import errors, ports
 from modelserve.api import pods, quantities, spec, status, timestamps
 from modelserve.api.keys import Key
-from modelserve.decide import fleet, holding
+from modelserve.decide import fleet, holding, prediction
 
 # Retry-After where nothing is known, and its bounds, in real seconds.
 RETRY_AFTER_REAL_S = 5
@@ -101,7 +101,7 @@ def read_route(item: ports.Object) -> Route:
         created_at=metadata.get("creationTimestamp", ""),
         terms=terms,
         keep_alive_real_s=float(wanted.gateway.keep_alive_seconds),
-        max_model_length_tokens=wanted.engine.max_model_length,
+        max_model_length_tokens=prediction.max_model_tokens(wanted),
         model_name=wanted.model.name,
         stalled=_stalled(found, metadata.get("generation")),
         waiting_for=found.waiting_for or "",

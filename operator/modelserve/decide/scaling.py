@@ -4,8 +4,7 @@ Pure and cheap, so it may run on every change of a signal. The order of the rule
 recommend, stabilize, rate-limit, bound; then caution, cooldown, GPUs, mode and who else writes.
 """
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from modelserve.api import spec as api
 from modelserve.decide import (
@@ -14,6 +13,7 @@ from modelserve.decide import (
     demand,
     limits,
     observation,
+    progress,
     queuedepth,
     record,
     repair,
@@ -21,11 +21,13 @@ from modelserve.decide import (
     situation,
     state,
     supply,
+    telling,
     traffic,
     victims,
     windows,
     wording,
 )
+from modelserve.decide.verdict import Verdict
 
 Observation = observation.Observation
 Parameters = observation.Parameters
@@ -33,7 +35,6 @@ Decision = record.Decision
 Reason = record.Reason
 ScalerState = state.ScalerState
 Situation = situation.Situation
-Verdict = limits.Verdict
 
 POLICIES: dict[api.Policy, Callable[[Situation], situation.Recommendation]] = {
     api.Policy.COMMITTED: committed.recommend,
@@ -51,29 +52,59 @@ def decide(
     """
     now = demand.measure(seen, parameters, now_s)
     have = supply.classify(seen, parameters, now_s)
-    inputs: dict[str, float] = {}
+    inputs: Mapping[str, float] = {}
     past = traffic.advance(_counted(past, seen, parameters, now_s), seen, parameters, now, now_s)
     view = _look(seen, parameters, now, have, past, now_s)
     if parameters.mode is api.Mode.MANUAL:
-        why = f"mode Manual: spec.replicas is {parameters.manual_replicas}"
-        wanted = count = parameters.manual_replicas
-        verdict = Verdict(count, Reason.MANUAL, why)
+        wanted = parameters.manual_replicas
+        verdict = Verdict(wanted, Reason.MANUAL, (lambda: _by_hand(parameters),))
     elif not now.signal:
-        wanted = seen.live_count
-        why = "no figures from gateways or engines: the count is held"
-        verdict = Verdict(wanted, Reason.NO_SIGNAL, why, (Reason.NO_SIGNAL,))
-        verdict = _floored(verdict, seen, view)
-        verdict = limits.bound(verdict, view) if wanted < parameters.min_replicas else verdict
+        verdict, past = _blind(seen, view, past)
+        wanted = verdict.replicas
     else:
         verdict, wanted, inputs, past = _automatic(seen, view, past)
-    claim = claims.Claim()
+    claim = claims.OURS
     if parameters.mode is api.Mode.DRY_RUN:
-        why = f"mode DryRun: it would be {verdict.count}"
-        verdict = verdict.moved(view.current, Reason.DRY_RUN, why)
+        count = verdict.replicas
+        verdict = verdict.moved(
+            view.current, Reason.DRY_RUN, lambda: f"mode DryRun: it would be {count}"
+        )
     else:
         claim, past = claims.advance(past, seen, parameters, now_s)
-    deletions, past = repair.deletions(view, past)
+    deletions: tuple[str, ...] = ()
+    if have.broken or past.deleted_times:
+        deletions, past = repair.deletions(view, past)
     return _conclude(seen, view, verdict, wanted, inputs, claim, deletions, past)
+
+
+def _by_hand(parameters: Parameters) -> str:
+    return f"mode Manual: spec.replicas is {parameters.manual_replicas}"
+
+
+def _blind(seen: Observation, view: Situation, past: ScalerState) -> tuple[Verdict, ScalerState]:
+    """No figures at all: hold; after a while, no fewer than fallbackReplicas."""
+    parameters, current, now_s = view.parameters, view.current, view.now_s
+    since_s = now_s if past.silent_since_s is None else past.silent_since_s
+    past = past._replace(silent_since_s=since_s)
+    fallback = parameters.fallback_replicas
+    verdict = Verdict(current, Reason.NO_SIGNAL, (_unknown,), (Reason.NO_SIGNAL,))
+    if fallback is not None and fallback > current:
+        after_s = since_s + parameters.fallback_after_s
+        if now_s < after_s:
+            verdict = verdict._replace(at_s=after_s)
+        else:
+            verdict = verdict.moved(
+                fallback, Reason.FALLBACK, lambda: f"fallbackReplicas is {fallback}"
+            )
+            verdict = limits.fit(limits.bound(verdict, view), view)
+    verdict = _floored(verdict, seen, view)
+    return limits.bound(
+        verdict, view
+    ) if verdict.replicas < parameters.min_replicas else verdict, past
+
+
+def _unknown() -> str:
+    return "no figures from gateways or engines: the count is held"
 
 
 def _look(
@@ -84,18 +115,30 @@ def _look(
     past: ScalerState,
     now_s: float,
 ) -> Situation:
-    rate_per_s = traffic.arrival_rate_per_s(past, parameters, now_s)
+    window_s = traffic.window_s(past, parameters)
+    rate_per_s = traffic.arrival_rate_per_s(past, parameters, now_s, window_s)
     quiet_s = 0.0 if past.last_active_s is None else now_s - past.last_active_s
     # Spare replicas leave by the down window, which is to end with the cooldown, not after it.
     spare_for_s = parameters.cooldown_s - parameters.down.window_s
+    service_s = past.service_s or parameters.service_s
+    active = now.total > 0 or rate_per_s > 0 or quiet_s < spare_for_s
+    expected_per_s = 0.0
+    if active:
+        expected_per_s = past.bursts.rate_per_s(rate_per_s, window_s)
+    kept = have.ready + len(have.starting_s)
     return Situation(
         parameters=parameters,
         demand=now,
         supply=have,
         arrival_rate_per_s=rate_per_s,
-        service_s=past.service_s or parameters.service_s,
+        window_s=window_s,
+        expected_rate_per_s=expected_per_s,
+        service_s=service_s,
+        replica_rate_per_s=past.drained.rate_per_s(parameters.slots, service_s),
         current=seen.live_count,
-        active=now.total > 0 or rate_per_s > 0 or quiet_s < spare_for_s,
+        backlog=max(0.0, now.total - have.ready * parameters.slots),
+        kept=min(kept, seen.live_count),
+        active=active,
         now_s=now_s,
     )
 
@@ -106,30 +149,39 @@ def _counted(
     """Note a change of the live count as a step, at the time it was asked for if we asked."""
     before = past.live_count
     if before is None or before == seen.live_count:
-        return past if before is not None else dataclasses.replace(past, live_count=seen.live_count)
+        return past if before is not None else past._replace(live_count=seen.live_count)
     at_s = past.asked_at_s if past.asked_count == seen.live_count else now_s
     keep_s = max((r.period_s for r in (*parameters.up.rates, *parameters.down.rates)), default=0.0)
     steps = tuple(s for s in past.steps if s.at_s > now_s - keep_s)
     step = windows.Step(at_s, seen.live_count - before)
-    return dataclasses.replace(past, live_count=seen.live_count, steps=(*steps, step))
+    return past._replace(live_count=seen.live_count, steps=(*steps, step))
 
 
 def _automatic(
     seen: Observation, view: Situation, past: ScalerState
-) -> tuple[Verdict, int, dict[str, float], ScalerState]:
+) -> tuple[Verdict, int, Mapping[str, float], ScalerState]:
     """Recommend, remember, limit."""
     parameters, now_s = view.parameters, view.now_s
     advice = POLICIES[parameters.policy](view)
-    verdict = _floored(Verdict(advice.count, advice.reason, advice.why), seen, view)
-    verdict = repair.replace_late(verdict, view)
-    wanted, asked = verdict.count, verdict.reason
-    verdict = limits.know(verdict, view)
-    past = dataclasses.replace(
-        past,
+    verdict = _floored(Verdict(advice.replicas, advice.reason, (advice.why,)), seen, view)
+    watch = past.watch
+    if view.backlog > 0 and parameters.policy is api.Policy.COMMITTED:
+        watch = progress.advance(watch, view, past.bursts.arrived)
+        verdict = progress.guard(verdict, view, watch, past.bursts.arrived)
+    elif watch.since_s is not None:
+        watch = progress.IDLE
+    if view.supply.late:
+        verdict = repair.replace_late(verdict, view)
+    wanted, asked = verdict.replicas, verdict.reason
+    if view.demand.missing:
+        verdict = limits.know(verdict, view)
+    past = past._replace(
+        watch=watch,
+        silent_since_s=None,
         recommendations=windows.record_held(
             # As in the HPA, the count found at first is the first recommendation.
             past.recommendations or (windows.Recommended(now_s, view.current),),
-            verdict.count,
+            verdict.replicas,
             now_s,
             max(parameters.up.window_s, parameters.down.window_s),
         ),
@@ -137,35 +189,46 @@ def _automatic(
     verdict = limits.stabilize(verdict, view, past)
     verdict = limits.rate(verdict, view, past)
     verdict = limits.bound(verdict, view)
-    verdict = limits.shrink_safely(verdict, view, seen, past)
-    verdict = limits.toward_zero(verdict, view, seen, past)
+    current = view.current
+    if verdict.replicas < current:
+        verdict = limits.shrink_safely(verdict, view, seen, past)
+        verdict = limits.toward_zero(verdict, view, seen, past)
     verdict = limits.fit(verdict, view)
-    if (verdict.count - view.current) * (wanted - view.current) > 0 and verdict.count > 0:
+    count = verdict.replicas
+    if verdict.reason is not asked and (count > current < wanted or 0 < count < current > wanted):
         # It does move the way the policy wants: its reason stands, what slowed it is a limit.
-        verdict = dataclasses.replace(verdict, reason=asked)
-    if verdict.count < view.current and parameters.mode is api.Mode.SCALE_UP_ONLY:
-        verdict = verdict.moved(view.current, verdict.reason, "mode ScaleUpOnly: no shrink")
-    return verdict, wanted, dict(advice.inputs), past
+        verdict = verdict._replace(reason=asked)
+    if verdict.replicas < view.current and parameters.mode is api.Mode.SCALE_UP_ONLY:
+        verdict = verdict.moved(view.current, verdict.reason, _up_only)
+    return verdict, wanted, advice.inputs, past
+
+
+def _up_only() -> str:
+    return "mode ScaleUpOnly: no shrink"
 
 
 def _floored(verdict: Verdict, seen: Observation, view: Situation) -> Verdict:
     """Anything held, a wake by hand, and any open request ask for at least some replicas."""
     parameters = view.parameters
+    if view.current > 0 and verdict.replicas >= parameters.activation_replicas:
+        return verdict
     awake = seen.awake_until_s is not None and view.now_s < seen.awake_until_s
     if view.demand.held > 0 or view.demand.refused > 0 or seen.wake or awake:
         least = parameters.activation_replicas
     else:
         least = 1 if view.demand.total > 0 else 0
-    count = max(verdict.count, least)
+    count = max(verdict.replicas, least)
     if view.current == 0 and count > 0:
-        cold_start = wording.seconds(parameters.cold_start_s)
-        by_hand = "woken by hand, " if seen.wake or awake else ""
-        why = f"{by_hand}nothing runs and nothing starts, the first is there in {cold_start}"
-        return dataclasses.replace(verdict, count=count, reason=Reason.ACTIVATION, why=why)
-    if count == verdict.count:
+
+        def nothing() -> str:
+            by_hand = "woken by hand, " if seen.wake or awake else ""
+            cold_start = wording.seconds(parameters.cold_start_s)
+            return f"{by_hand}nothing runs and nothing starts, the first is there in {cold_start}"
+
+        return verdict._replace(replicas=count, reason=Reason.ACTIVATION, why=(nothing,))
+    if count == verdict.replicas:
         return verdict
-    why = f"{verdict.why}; at least {least} while awake"
-    return dataclasses.replace(verdict, count=count, why=why)
+    return verdict.adding(lambda: f"at least {least} while awake", replicas=count)
 
 
 def _conclude(
@@ -173,21 +236,15 @@ def _conclude(
     view: Situation,
     verdict: Verdict,
     wanted: int,
-    inputs: dict[str, float],
+    inputs: Mapping[str, float],
     claim: claims.Claim,
     deletions: tuple[str, ...],
     past: ScalerState,
 ) -> tuple[Decision, ScalerState]:
     """Put the record together, and remember what was asked for."""
     now, have, parameters, now_s = view.demand, view.supply, view.parameters, view.now_s
-    current, count, reason = view.current, verdict.count, verdict.reason
+    current, count, reason = view.current, verdict.replicas, verdict.reason
     left_alone = claim.foreign and not claim.force
-    demanded = wording.demanded(now, view.arrival_rate_per_s, view.service_s)
-    message = f"{demanded}: {verdict.why}, {wording.step(current, count)}"
-    if left_alone:
-        whose = f"somebody else set {current}, we {seen.written_count}: left alone for now"
-        message = f"{whose}; {demanded}: {verdict.why}, so {count} would be right"
-    plan = victims.plan(seen.replicas, have.stuck, now.loads, current - count)
     next_ready_s = have.next_ready_s
     if next_ready_s is None and count > current:
         next_ready_s = now_s + parameters.cold_start_s
@@ -195,8 +252,8 @@ def _conclude(
         desired=count,
         current=current,
         reason=Reason.CONFLICT if left_alone else reason,
-        message=message,
-        inputs=inputs | _inputs(view, wanted),
+        words=lambda: telling.message(seen, view, verdict, left_alone=left_alone),
+        numbers=lambda: {**inputs, **telling.numbers(view, wanted)},
         limits=(*verdict.limits, Reason.CONFLICT) if claim.foreign else verdict.limits,
         unlimited=wanted,
         revisit_at_s=schedule.revisit_s(seen, view, verdict, claim, past),
@@ -215,29 +272,8 @@ def _conclude(
         missing_gpu_replicas=verdict.missing_replicas,
         delete_uids=deletions,
         stuck_uids=have.stuck,
-        victims=plan.uids,
-        deletion_costs=plan.costs,
+        going=lambda: victims.plan(seen.replicas, have.stuck, now.loads, current - count),
     )
     if past.asked_count != count:
-        past = dataclasses.replace(past, asked_count=count, asked_at_s=now_s)
+        past = past._replace(asked_count=count, asked_at_s=now_s)
     return decision, past
-
-
-def _inputs(view: Situation, wanted: int) -> dict[str, float]:
-    now, have = view.demand, view.supply
-    return {
-        "demand": now.total,
-        "held": float(now.held),
-        "refused": float(now.refused),
-        "waiting": now.waiting,
-        "running": now.running,
-        "arrival_rate_per_s": view.arrival_rate_per_s,
-        "service_s": view.service_s,
-        "cold_start_s": view.parameters.cold_start_s,
-        "slots": float(view.parameters.slots),
-        "live_count": float(view.current),
-        "ready": float(have.ready),
-        "starting": float(len(have.starting_s)),
-        "stuck": float(len(have.stuck)),
-        "wanted": float(wanted),
-    }

@@ -4,14 +4,15 @@ from modelserve.api import spec as api
 from modelserve.decide import (
     claims,
     forecast,
-    limits,
     observation,
+    progress,
     repair,
     situation,
     state,
     traffic,
     windows,
 )
+from modelserve.decide.verdict import Verdict
 
 
 def wait_s(view: situation.Situation, ordered: int) -> float:
@@ -27,11 +28,11 @@ def wait_s(view: situation.Situation, ordered: int) -> float:
 
 
 def scale_down_s(
-    view: situation.Situation, verdict: limits.Verdict, wanted: int, past: state.ScalerState
+    view: situation.Situation, verdict: Verdict, wanted: int, past: state.ScalerState
 ) -> float | None:
     """When the next shrink may happen if demand stays as it is; None if none is in sight."""
     parameters, current, now_s = view.parameters, view.current, view.now_s
-    if verdict.count < current:
+    if verdict.replicas < current:
         return now_s
     lowest = max(wanted, parameters.min_replicas)
     if lowest >= current or parameters.mode in (api.Mode.MANUAL, api.Mode.SCALE_UP_ONLY):
@@ -48,30 +49,39 @@ def scale_down_s(
 def revisit_s(
     seen: observation.Observation,
     view: situation.Situation,
-    verdict: limits.Verdict,
+    verdict: Verdict,
     claim: claims.Claim,
     past: state.ScalerState,
 ) -> float | None:
     """The next instant at which time alone may change the answer; None for a model at rest."""
     parameters, now_s = view.parameters, view.now_s
-    instants = [
-        verdict.at_s,
-        claim.force_at_s,
-        view.supply.next_ready_s,
-        view.supply.next_change_s,
-        seen.awake_until_s,
-        seen.fence_retry_s,
-    ]
+    instants = [verdict.at_s, claim.force_at_s, seen.awake_until_s, seen.fence_retry_s]
+    if view.supply.starting_s:
+        instants.append(view.supply.starting_s[0])
+    if view.supply.next_change_s is not None:
+        instants.append(view.supply.next_change_s)
+    # The last one stays until the cooldown is over: a rate that fades is no reason to look.
+    resting = view.demand.total <= 0 and verdict.replicas == view.current == 1
+    above = view.current > parameters.min_replicas
+    if view.expected_rate_per_s > 0 and above and not resting:
+        instants.append(past.bursts.next_s)
+    if past.watch.since_s is not None:
+        instants.append(progress.due_s(past.watch, view))
     if view.supply.broken:
         instants.append(repair.next_deletion_s(past))
-    if view.demand.total > 0 or view.arrival_rate_per_s > 0:
-        step_s = max(parameters.snapshot_s, traffic.window_s(past, parameters) / 10)
+    if view.arrival_rate_per_s > 0 and resting:
+        instants.append(max(traffic.rate_over_s(past, parameters), now_s + parameters.snapshot_s))
+    elif view.demand.total > 0 or view.arrival_rate_per_s > 0:
+        step_s = max(parameters.snapshot_s, view.window_s / 10)
         instants.append(now_s + step_s)
-    elif view.current > parameters.min_replicas and parameters.mode is not api.Mode.MANUAL:
-        instants.append(scale_down_s(view, verdict, min(verdict.count, view.current - 1), past))
+    elif above and parameters.mode is not api.Mode.MANUAL:
+        instants.append(scale_down_s(view, verdict, min(verdict.replicas, view.current - 1), past))
         if past.last_active_s is not None:
             quiet_s = parameters.cooldown_s - parameters.down.window_s
             instants.append(past.last_active_s + quiet_s)
             instants.append(past.last_active_s + parameters.cooldown_s)
-    later = [at_s for at_s in instants if at_s is not None and at_s > now_s]
-    return min(later, default=None)
+    soonest_s: float | None = None
+    for at_s in instants:
+        if at_s is not None and at_s > now_s and (soonest_s is None or at_s < soonest_s):
+            soonest_s = at_s
+    return soonest_s

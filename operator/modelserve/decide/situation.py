@@ -2,36 +2,31 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelserve.decide import demand, forecast, observation, record, supply
+from modelserve.decide.verdict import Words
 
 # Rounding up must not turn 3.0000000001 into 4.
 ROUNDING = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(NamedTuple):
     """Demand, supply and estimates of one model. ``active`` as long as spare ones are to stay."""
 
     parameters: observation.Parameters
     demand: demand.Demand
     supply: supply.Supply
     arrival_rate_per_s: float
+    window_s: float  # over which that was measured
+    expected_rate_per_s: float  # of arrivals, on average until a replica ordered now could help
     service_s: float
+    replica_rate_per_s: float  # requests per second that one busy replica finishes
     current: int
+    backlog: float  # requests beyond the slots of ready replicas, wherever they queue
+    kept: int  # supply that the count pays for; a rollout's surge is not taken for it
     active: bool
     now_s: float
-
-    @property
-    def replica_rate_per_s(self) -> float:
-        """Requests per second that one busy replica finishes."""
-        return self.parameters.slots / self.service_s
-
-    @property
-    def kept(self) -> int:
-        """Supply that the count pays for; a rollout's surge is not taken for it."""
-        return min(self.supply.committed, self.current)
 
     @property
     def spare(self) -> int:
@@ -44,7 +39,7 @@ class Situation:
         if ordered > 0:
             starting_s = sorted([*starting_s, *[self.parameters.cold_start_s] * ordered])
         return forecast.Fluid(
-            self.arrival_rate_per_s,
+            self.expected_rate_per_s,
             self.replica_rate_per_s,
             self.parameters.slots,
             self.supply.ready,
@@ -52,13 +47,12 @@ class Situation:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Recommendation:
+class Recommendation(NamedTuple):
     """What a policy asks for: a count of replicas that serve, why, and the numbers used."""
 
-    count: int
+    replicas: int
     reason: record.Reason
-    why: str
+    why: Words
     inputs: Mapping[str, float]
 
 

@@ -4,11 +4,12 @@ Stuck are crash-looping pods, pods past the progress deadline, pods later than m
 predicted), and pods no node has taken for 30 s (3 × the provisioning time where a pool can grow).
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from modelserve.decide import observation
 
 State = observation.ReplicaState
+READY, TERMINATING = State.READY, State.TERMINATING
 
 LATE_AT_LEAST_S = 30.0
 LATE_FACTOR = 2.0
@@ -16,10 +17,11 @@ UNSCHEDULABLE_GRACE_S = 30.0
 PROVISIONING_FACTOR = 3.0
 # An expected instant that has passed is moved this far ahead: the replica is not there yet.
 OVERDUE_GUESS_S = 1.0
+KINDS = ("late", "broken", "unplaced")
+NONE_STUCK: tuple[tuple[str, ...], ...] = ((), (), ())
 
 
-@dataclass(frozen=True, slots=True)
-class Supply:
+class Supply(NamedTuple):
     """The replicas of one model, sorted by what they are worth. Instants in emulated seconds."""
 
     ready: int
@@ -28,6 +30,7 @@ class Supply:
     late: tuple[str, ...]  # UIDs: later than predicted twice over, still given their time
     broken: tuple[str, ...]  # UIDs: crash-looping or past the deadline, to be deleted
     unplaced: tuple[str, ...]  # UIDs: no node takes them
+    stuck: tuple[str, ...]  # all UIDs that are no supply
     bound: int  # pods that have their GPUs
     pods: int  # not terminating
     terminating: int
@@ -37,11 +40,6 @@ class Supply:
     def committed(self) -> int:
         """Ready and starting."""
         return self.ready + len(self.starting_s)
-
-    @property
-    def stuck(self) -> tuple[str, ...]:
-        """All UIDs that are no supply."""
-        return self.broken + self.late + self.unplaced
 
     @property
     def next_ready_s(self) -> float | None:
@@ -55,41 +53,44 @@ def classify(
     """Sort the replicas. Replicas the Deployment asks for but shows no pod of yet are starting."""
     ready = admitted = terminating = bound = pods = 0
     starting: list[float] = []
-    stuck: dict[str, list[str]] = {"late": [], "broken": [], "unplaced": []}
-    changes: list[float] = []
+    stuck: dict[str, list[str]] = {}
+    changes_s: list[float] = []
     for replica in seen.replicas:
-        if replica.state is State.TERMINATING:
-            terminating += 1
-            continue
-        pods += 1
-        if replica.serves:
+        state = replica.state
+        if state is READY:
             ready += 1
-            bound += 1
-            admitted += replica.state is State.ADMITTED
-            continue
-        if replica.state is not State.PENDING and replica.state is not State.UNSCHEDULABLE:
-            bound += 1
-        kind, until_s = _judge(replica, parameters, now_s)
-        if until_s is not None:
-            changes.append(until_s)
-        if kind:
-            stuck[kind].append(replica.uid)
+        elif state is TERMINATING:
+            terminating += 1
+        elif state is State.ADMITTED:
+            ready += 1
+            admitted += 1
         else:
-            starting.append(expected_s(replica, parameters, now_s))
-    ordered = max(0, seen.live_count - pods)
-    starting.extend([now_s + parameters.cold_start_s] * ordered)
+            pods += 1
+            bound += state is not State.PENDING and state is not State.UNSCHEDULABLE
+            kind, until_s = _judge(replica, parameters, now_s)
+            if until_s is not None:
+                changes_s.append(until_s)
+            if kind:
+                stuck.setdefault(kind, []).append(replica.uid)
+            else:
+                starting.append(expected_s(replica, parameters, now_s))
+    pods += ready
+    if seen.live_count > pods:
+        starting.extend([now_s + parameters.cold_start_s] * (seen.live_count - pods))
     starting.sort()
+    late, broken, unplaced = (tuple(stuck.get(kind, ())) for kind in KINDS) if stuck else NONE_STUCK
     return Supply(
         ready=ready,
         admitted=admitted,
         starting_s=tuple(starting),
-        late=tuple(stuck["late"]),
-        broken=tuple(stuck["broken"]),
-        unplaced=tuple(stuck["unplaced"]),
-        bound=bound,
+        late=late,
+        broken=broken,
+        unplaced=unplaced,
+        stuck=broken + late + unplaced,
+        bound=bound + ready,
         pods=pods,
         terminating=terminating,
-        next_change_s=min(changes, default=None),
+        next_change_s=min(changes_s, default=None),
     )
 
 

@@ -1,26 +1,31 @@
 """What traffic is like: the arrival rate λ, the service time Ŝ, and when there last was any.
 
-λ counts arrivals over W = clamp(Ŝ, 10 s, 300 s), cut to the time since traffic began, less one: a
-lone arrival is backlog, not a rate. Gateways report counts some time after the fact, so each count
-is spread over the time it may have come in, and the window ends where the reports do.
+λ counts arrivals over W = clamp(max(Ŝ, T̂/4), 10 s, 300 s), cut to the time since traffic began,
+less one: a lone arrival is backlog, not a rate. Gateways report counts some time after the fact, so
+each count is spread over the time it may have come in, and the window ends where the reports do.
 """
 
-import dataclasses
 import math
+from operator import itemgetter
 
-from modelserve.decide import demand, observation, state
+from modelserve.decide import demand, drain, gaps, observation, outlook, state
 
 WINDOW_LEAST_S = 10.0
 WINDOW_MOST_S = 300.0
-SLICES = 40  # a window keeps about so many slices of time
+# What is to be expected for a cold start is measured over a good part of one: a burst that is over
+# sooner is no rate.
+WINDOW_SHARE = 0.25
+SLICES = 12  # a window keeps about so many slices of time
 SMOOTHING = 0.05  # weight of one completion in Ŝ once there are many
 PRIOR_WEIGHT = 4  # completions that the first estimate is worth
+_COUNT = itemgetter(2)  # of a slice
 
 
 def window_s(past: state.ScalerState, parameters: observation.Parameters) -> float:
     """W before it is cut to the time since traffic began."""
     service_s = past.service_s or parameters.service_s
-    return min(max(service_s, WINDOW_LEAST_S, parameters.snapshot_s), WINDOW_MOST_S)
+    horizon_s = parameters.cold_start_s * WINDOW_SHARE
+    return min(max(service_s, horizon_s, WINDOW_LEAST_S, parameters.snapshot_s), WINDOW_MOST_S)
 
 
 def advance(
@@ -31,23 +36,43 @@ def advance(
     now_s: float,
 ) -> state.ScalerState:
     """Take in what the gateways counted since the last decision."""
-    span_s = window_s(past, parameters)
-    slices = _slices(past, max(0, seen.signal.arrivals), parameters.snapshot_s, span_s, now_s)
-    busy = now.total > 0 or seen.signal.arrivals > 0 or seen.signal.completions > 0 or seen.wake
+    signal, slots = seen.signal, parameters.slots
+    arrivals, total = max(0, signal.arrivals), now.total
+    slices = _slices(past, arrivals, parameters.snapshot_s, window_s(past, parameters), now_s)
+    busy = total > 0 or arrivals > 0 or signal.completions > 0 or seen.wake
     began_s = past.traffic_since_s
     if slices and began_s is None:
         began_s = slices[0][0]
     elif not slices and not busy:
         began_s = None
-    service_s, samples = _service(past, seen.signal, parameters)
-    return dataclasses.replace(
-        past,
+    service_s, samples = _service(past, signal, parameters)
+    under_way, age_s = _under_way(past, signal, now, slots, now_s)
+    # What ended since the last report still counts as open.
+    age_s -= parameters.snapshot_s
+    if age_s > (service_s or parameters.service_s):
+        service_s = age_s
+    known_s = service_s or parameters.service_s
+    return past._replace(
         arrivals=slices,
         traffic_since_s=began_s,
+        idle=_idle(past, now_s) if arrivals else past.idle,
         last_active_s=now_s if busy or past.last_active_s is None else past.last_active_s,
         service_s=service_s,
         service_samples=samples,
+        under_way=under_way,
+        bursts=outlook.advance(
+            past.bursts, arrivals, parameters.cold_start_s, now_s, parameters.snapshot_s
+        ),
+        drained=drain.advance(past.drained, seen, now, slots, known_s, now_s),
     )
+
+
+def _idle(past: state.ScalerState, now_s: float) -> gaps.Gaps:
+    """The gap that an arrival ends; not one that a restart of the operator lies in."""
+    since_s, restored_s = past.last_active_s, past.restored_at_s
+    if since_s is None or (restored_s is not None and since_s <= restored_s):
+        return past.idle
+    return gaps.add(past.idle, now_s - since_s)
 
 
 def _slices(
@@ -56,7 +81,10 @@ def _slices(
     slices = past.arrivals
     cutoff_s = now_s - snapshot_s - span_s
     if slices and slices[0][1] <= cutoff_s:
-        slices = tuple(s for s in slices if s[1] > cutoff_s)
+        over = 1
+        while over < len(slices) and slices[over][1] <= cutoff_s:
+            over += 1
+        slices = slices[over:]
     if not arrivals:
         return slices
     from_s = max(slices[-1][1], now_s - snapshot_s) if slices else now_s - snapshot_s
@@ -65,6 +93,30 @@ def _slices(
         if last_s == from_s and now_s - first_s <= span_s / SLICES:
             return (*slices[:-1], (first_s, now_s, count + arrivals))
     return (*slices, (from_s, now_s, arrivals))
+
+
+def _under_way(
+    past: state.ScalerState,
+    signal: observation.GatewaySignal,
+    now: demand.Demand,
+    slots: int,
+    now_s: float,
+) -> tuple[tuple[float, float, float], float]:
+    """The seconds that requests on replicas have been there, and their mean age.
+
+    Before as many have ended as a replica has slots, Ŝ cannot be less than that age: a first guess
+    that is far too short shows before the first request ends.
+    """
+    if past.service_samples >= slots:
+        return past.under_way, 0.0
+    spent_s, at_s, before = past.under_way
+    there = now.on_replicas
+    if not there:
+        return (0.0, now_s, 0.0), 0.0
+    ended_s = signal.service_sum_s if math.isfinite(signal.service_sum_s) else 0.0
+    # Those that came since the last look came just now, as far as is known.
+    spent_s = max(0.0, spent_s + (now_s - at_s) * min(before, there) - max(0.0, ended_s))
+    return (spent_s, now_s, there), spent_s / there
 
 
 def _service(
@@ -80,22 +132,37 @@ def _service(
 
 
 def arrival_rate_per_s(
-    past: state.ScalerState, parameters: observation.Parameters, now_s: float
+    past: state.ScalerState,
+    parameters: observation.Parameters,
+    now_s: float,
+    span_s: float | None = None,
 ) -> float:
-    """λ in requests per emulated second."""
+    """λ in requests per emulated second. ``span_s`` is ``window_s``, where it is known."""
     if not past.arrivals:
         return 0.0
     # What came since may not have been told yet: silence is only known up to here.
     told_s = max(past.arrivals[-1][1], now_s - parameters.snapshot_s)
-    span_s = window_s(past, parameters)
+    if span_s is None:
+        span_s = window_s(past, parameters)
     began_s = past.traffic_since_s
     if began_s is not None:
         span_s = min(span_s, max(WINDOW_LEAST_S, told_s - began_s))
     cutoff_s = told_s - span_s
-    arrived = 0.0
+    arrived = float(sum(map(_COUNT, past.arrivals)))
     for from_s, to_s, count in past.arrivals:
         if from_s >= cutoff_s:
-            arrived += count
-        elif to_s > cutoff_s:
-            arrived += count * (to_s - cutoff_s) / (to_s - from_s)
+            break
+        arrived -= count if to_s <= cutoff_s else count * (cutoff_s - from_s) / (to_s - from_s)
     return max(0.0, arrived - 1) / span_s
+
+
+def rate_over_s(past: state.ScalerState, parameters: observation.Parameters) -> float:
+    """When λ is 0 if nothing more comes: but one arrival has left the window then."""
+    left = 1.0
+    since_s = -math.inf
+    for from_s, to_s, count in reversed(past.arrivals):
+        if count > left:
+            since_s = to_s - left / count * (to_s - from_s)
+            break
+        left -= count
+    return since_s + window_s(past, parameters) + parameters.snapshot_s

@@ -6,20 +6,27 @@ to pods with a negative cost.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from modelserve.decide import observation
 
 State = observation.ReplicaState
+READY, TERMINATING = State.READY, State.TERMINATING
 Replica = observation.Replica
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+NO_COSTS: Mapping[str, int] = MappingProxyType({})
+
+
+class Plan(NamedTuple):
     """``uids`` go, in this order; ``costs`` are the pod deletion costs to write first."""
 
     uids: tuple[str, ...] = ()
-    costs: Mapping[str, int] = field(default_factory=dict)
+    costs: Mapping[str, int] = NO_COSTS
+
+
+NOBODY = Plan()
 
 
 def order(
@@ -29,20 +36,25 @@ def order(
 
     A replica already marked to go stays ahead of its like: it only drains from then on.
     """
-    staying = (r for r in replicas if r.state is not State.TERMINATING)
-    return sorted(staying, key=lambda r: _rank(r, r.uid in stuck, loads.get(r.uid, 0.0)))
+    ranks = []
+    for place, replica in enumerate(replicas):
+        state, uid, cost = replica.state, replica.uid, replica.deletion_cost
+        if state is TERMINATING:
+            continue
+        kind = 3 if state is READY and uid not in stuck else _kind(replica, uid in stuck)
+        stays = cost is None or cost >= 0
+        ranks.append((kind, stays, loads.get(uid, 0.0), -replica.created_s, uid, place))
+    ranks.sort()
+    return [replicas[rank[5]] for rank in ranks]
 
 
-def _rank(replica: Replica, stuck: bool, load: float) -> tuple[int, bool, float, float, str]:
-    if stuck or replica.state is State.STUCK:
-        kind = 0
-    elif replica.state is State.PENDING or replica.state is State.UNSCHEDULABLE:
-        kind = 1
-    elif replica.state is State.STARTING:
-        kind = 2
-    else:
-        kind = 3
-    return kind, not _marked(replica), load, -replica.created_s, replica.uid
+def _kind(replica: Replica, stuck: bool) -> int:
+    state = replica.state
+    if stuck or state is State.STUCK:
+        return 0
+    if state is State.READY or state is State.ADMITTED:
+        return 3
+    return 2 if state is State.STARTING else 1
 
 
 def _marked(replica: Replica) -> bool:
@@ -61,13 +73,18 @@ def removable(
     slots: int,
     service_s: float,
     drain_s: float,
+    enough: int,
 ) -> int:
-    """How many replicas are expected to be idle within ``drain_s``."""
-    return sum(
-        drained_in_s(loads.get(r.uid, 0.0), slots, service_s) <= drain_s
-        for r in replicas
-        if r.state is not State.TERMINATING
-    )
+    """How many replicas are expected to be idle within ``drain_s``; counts up to ``enough``."""
+    count = 0
+    for replica in replicas:
+        if replica.state is TERMINATING:
+            continue
+        load = loads.get(replica.uid, 0.0)
+        count += not load or drained_in_s(load, slots, service_s) <= drain_s
+        if count >= enough:
+            break
+    return count
 
 
 def plan(
@@ -77,12 +94,19 @@ def plan(
     shrink_by: int,
 ) -> Plan:
     """Choose ``shrink_by`` victims. Marks that no longer hold are taken back with a cost of 0."""
-    if shrink_by <= 0 and not any(_marked(r) for r in replicas):
-        return Plan()
-    ordered = order(replicas, stuck, loads)
-    going = ordered[: max(0, shrink_by)]
-    uids = tuple(r.uid for r in going)
-    costs = {r.uid: i - len(going) for i, r in enumerate(going) if r.serves}
-    back = {r.uid: 0 for r in ordered if _marked(r) and r.uid not in uids}
-    changed = {r.uid: r.deletion_cost for r in ordered}
-    return Plan(uids, {u: c for u, c in (costs | back).items() if changed[u] != c})
+    if shrink_by <= 0:
+        for replica in replicas:
+            if replica.deletion_cost is not None and _marked(replica):
+                break
+        else:
+            return NOBODY
+    going: list[str] = []
+    costs: dict[str, int] = {}
+    for place, replica in enumerate(order(replicas, stuck, loads), -max(0, shrink_by)):
+        if place < 0:
+            going.append(replica.uid)
+            if replica.serves and replica.deletion_cost != place:
+                costs[replica.uid] = place
+        elif _marked(replica):
+            costs[replica.uid] = 0
+    return Plan(tuple(going), costs)

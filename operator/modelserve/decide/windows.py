@@ -75,6 +75,8 @@ def record_held(past: Recommendations, count: int, now_s: float, keep_s: float) 
     What an earlier and a later entry both enclose can never again be a window's least or greatest
     and is dropped, so the length is bounded by twice the number of distinct counts.
     """
+    if len(past) == 1 and past[0].count == count:
+        return (Recommended(now_s, count),)
     held = (*past[:-1], Recommended(now_s, past[-1].count)) if past else ()
     if held and held[-1].count == count:
         return _prune(within(held, now_s, keep_s))
@@ -125,6 +127,8 @@ def stabilize(
 
 def changed(steps: Steps, now_s: float, period_s: float) -> int:
     """Sum of the changes in the last period."""
+    if not steps:
+        return 0
     return sum(step.change for step in steps if step.at_s > now_s - period_s)
 
 
@@ -142,10 +146,14 @@ def limit_down(current: int, steps: Steps, direction: Direction, now_s: float) -
     """The least count that the rates allow now; never above ``current`` nor below 0."""
     if direction.select is Select.DISABLED:
         return current
-    allowed = [_proposed_down(current, steps, rate, now_s) for rate in direction.rates]
-    if not allowed:
+    if not direction.rates:
         return 0
-    return max(0, min(current, (max if direction.select is Select.MIN else min)(allowed)))
+    if len(direction.rates) == 1:
+        allowed = _proposed_down(current, steps, direction.rates[0], now_s)
+    else:
+        every = [_proposed_down(current, steps, rate, now_s) for rate in direction.rates]
+        allowed = (max if direction.select is Select.MIN else min)(every)
+    return max(0, min(current, allowed))
 
 
 def _proposed_up(current: int, steps: Steps, rate: Rate, now_s: float) -> int:

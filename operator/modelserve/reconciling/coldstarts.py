@@ -42,13 +42,16 @@ def parts_of(pod: ports.Object, sighting: Sighting, now: Now) -> coldstart.ColdS
     warm = [s for s in stamps.stamps if s.phase is wire.Phase.WARM_UP and s.end_ms]
     if not warm:
         return None
-    waited_s = 0.0 if sighting.started_s is None else sighting.started_s - sighting.created_s
+    started_s = sighting.created_s if sighting.started_s is None else sighting.started_s
+    waited_s = max(0.0, started_s - sighting.created_s)
+    # What was waited for a node is not the scheduler's.
+    unplaced_s = min(waited_s, sighting.unplaced_s)
     admitted_s = sighting.ready_since_s - now.at(warm[-1].end_ms / 1000)
     probe_s = stamps.emulated_s(wire.Phase.PROBE)
     return coldstart.ColdStart(
         # Nobody stamps what the real scheduler takes: from the pod's creation to its binding.
-        scheduling_s=stamps.emulated_s(wire.Phase.SCHEDULING) or max(0.0, waited_s),
-        provisioning_s=stamps.emulated_s(wire.Phase.PROVISIONING),
+        scheduling_s=stamps.emulated_s(wire.Phase.SCHEDULING) or waited_s - unplaced_s,
+        provisioning_s=stamps.emulated_s(wire.Phase.PROVISIONING) or unplaced_s,
         image_pull_s=stamps.emulated_s(wire.Phase.IMAGE_PULL),
         weight_load_s=stamps.emulated_s(wire.Phase.WEIGHT_LOAD),
         warm_up_s=stamps.emulated_s(wire.Phase.WARM_UP),

@@ -1,14 +1,14 @@
 """From what is known of the cluster, the gateways and the engines to one Observation."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from modelserve import ports
 from modelserve.api import names, pods, timestamps, wire
 from modelserve.api import spec as specs
 from modelserve.api.keys import Key
 from modelserve.catalog import images
-from modelserve.decide import coldstart, counters, observation, prediction
+from modelserve.decide import coldstart, counters, nodefacts, observation, prediction
 from modelserve.decide.observation import ReplicaState
 from modelserve.reconciling import sightings
 from modelserve.reconciling.memory import Memory
@@ -57,6 +57,7 @@ def look(
         for uid, pod in world.pods_of(key).items()
         if not pods.is_over(pod) or pod["metadata"].get("deletionTimestamp")
     }
+    provision_s = _provision_s(world, memory, spec, assessment)
     replicas = []
     for uid, pod in found.items():
         known, told = memory.sightings.get(uid), uid in merged.admitted
@@ -64,13 +65,15 @@ def look(
         seen = sightings.look(known, pod, state, now)
         seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
         memory.sightings[uid] = seen
+        if state is ReplicaState.UNSCHEDULABLE:
+            seen.expected_node_s = max(seen.expected_node_s, provision_s)
         _predict(world, seen, pod, assessment)
         in_flight = merged.in_flight.get(uid, 0)
         replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
     for uid in memory.sightings.keys() - found.keys():
         del memory.sightings[uid]
     free = world.free_gpus(assessment.gpu.product_label, assessment.gpu.resource_name)
-    predicted = _next_prediction(world, assessment, free, spec.gpu.tensor_parallel)
+    predicted = _next_prediction(world, assessment, free, spec.gpu.tensor_parallel, provision_s)
     deployment = world.deployments.get(key)
     return Seen(
         observed=observation.Observation(
@@ -83,7 +86,7 @@ def look(
             awake_until_s=_awake_until_s(world.modelserves[key], now),
             fence_retry_s=_fence_retry_s(memory, now),
         ),
-        parameters=_parameters(spec, assessment, memory, predicted, free, now),
+        parameters=_parameters(spec, assessment, memory, predicted, free, provision_s, now),
         predicted=predicted,
         pods=found,
         gateways=gateways,
@@ -136,7 +139,10 @@ def _replica(
         started_s=seen.started_s,
         ready_since_s=seen.ready_since_s,
         expected_ready_s=sightings.expected_ready_s(pod, seen, now) if starting else None,
-        predicted_s=seen.predicted.total_s if seen.predicted else None,
+        # A bound replica waits for no node any more.
+        predicted_s=seen.predicted.total_s - seen.predicted.provisioning_s
+        if seen.predicted
+        else None,
         unschedulable_since_s=seen.unschedulable_since_s,
         in_flight=in_flight,
         waiting=sample.waiting if sample else None,
@@ -148,15 +154,20 @@ def _replica(
 def _predict(
     world: World, seen: sightings.Sighting, pod: ports.Object, assessment: prediction.Assessment
 ) -> None:
-    """Once, when the pod is first seen on its node: what is cached then is what counts."""
+    """Once, when the pod is first seen on its node: what is cached then is what counts.
+
+    How long a node was to take counts as was thought while the pod waited for one.
+    """
     node = world.nodes.get(pod["spec"].get("nodeName") or "")
     if seen.predicted is None and node is not None:
-        seen.predicted = _on_node(node, assessment)
+        found = _on_node(node, assessment)
+        seen.predicted = replace(found, provisioning_s=seen.expected_node_s)
 
 
 def _on_node(node: ports.Object, assessment: prediction.Assessment) -> coldstart.ColdStart:
     annotations = node["metadata"].get("annotations") or {}
-    return assessment.cold_start(annotations, has_image(node, assessment.launch.image))
+    listed = node.get("status", {}).get("images") or ()
+    return assessment.cold_start(annotations, has_image(node, assessment.launch.image), listed)
 
 
 def has_image(node: ports.Object, image: str) -> bool:
@@ -166,10 +177,39 @@ def has_image(node: ports.Object, image: str) -> bool:
     return any(not wanted.isdisjoint(found) for found in listed)
 
 
+def _provision_s(
+    world: World,
+    memory: Memory,
+    spec: specs.ModelServeSpec,
+    assessment: prediction.Assessment,
+) -> float:
+    """How long another node with such GPUs takes; 0 where none would come.
+
+    Nodes of a group that may grow say so. While there is none, the spec says, or what was measured.
+    """
+    nodes = [node for _, node in world.nodes_with(assessment.gpu.product_label)]
+    if nodes:
+        told = (
+            nodefacts.provisioning_s(node["metadata"].get("annotations") or {}) for node in nodes
+        )
+        return max(told)
+    if spec.cold_start.provisioning_seconds is not None:
+        return spec.cold_start.provisioning_seconds
+    measured = memory.measured()
+    return measured.provisioning_seconds if measured is not None else 0.0
+
+
 def _next_prediction(
-    world: World, assessment: prediction.Assessment, free: Mapping[str, int], gpus: int
+    world: World,
+    assessment: prediction.Assessment,
+    free: Mapping[str, int],
+    gpus: int,
+    provision_s: float,
 ) -> coldstart.ColdStart:
-    """On the node the scheduler most likely takes: room first, then the image, then most room."""
+    """On the node the scheduler most likely takes: room first, then the image, then most room.
+
+    If none has room and another can come, on that one, which is like the others but empty.
+    """
     nodes = [
         (
             free.get(name, 0) < gpus,
@@ -180,8 +220,13 @@ def _next_prediction(
         for name, node in world.nodes_with(assessment.gpu.product_label)
     ]
     if not nodes:
-        return assessment.cold_start()
-    return _on_node(world.nodes[min(nodes)[3]], assessment)
+        return assessment.cold_start(provisioning_s=provision_s)
+    best = min(nodes)
+    node = world.nodes[best[3]]
+    if best[0] and provision_s:
+        found = nodefacts.without_caches(node["metadata"].get("annotations") or {})
+        return assessment.cold_start(found, provisioning_s=provision_s)
+    return _on_node(node, assessment)
 
 
 def _parameters(
@@ -190,6 +235,7 @@ def _parameters(
     memory: Memory,
     predicted: coldstart.ColdStart,
     free: Mapping[str, int],
+    provision_s: float,
     now: Now,
 ) -> observation.Parameters:
     room = sum(gpus // spec.gpu.tensor_parallel for gpus in free.values())
@@ -198,9 +244,10 @@ def _parameters(
         slots=assessment.slots,
         cold_start_s=coldstart.expected_s(predicted, memory.measured()),
         service_s=assessment.service_s,
-        gpus=observation.GpuRoom(replicas=room),
+        gpus=observation.GpuRoom(room, can_grow=provision_s > 0, provision_s=provision_s),
         time_scale=now.scale,
         predicted_s=predicted.total_s,
+        idle=memory.scaler.idle,
     )
 
 

@@ -241,8 +241,7 @@ class Reconciler:
     def _share(self, key: Key, seen: Seen, assessment: prediction.Assessment) -> None:
         """Tell the gateways their shares, without waiting for them."""
         snapshots = [view.snapshot for view in seen.gateways]
-        weights = shares.weights(snapshots, key.namespace, key.name)
-        wanted = shares.split(assessment.slots, weights)
+        wanted = shares.deal(assessment.slots, snapshots, key.namespace, key.name)
         if not wanted:
             return
         task = asyncio.ensure_future(self._demand.share(key.namespace, key.name, wanted))

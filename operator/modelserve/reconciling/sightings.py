@@ -55,11 +55,13 @@ class Sighting:
     started_s: float | None = None
     ready_since_s: float | None = None
     unschedulable_since_s: float | None = None
+    unplaced_s: float = 0.0  # for so long no node had room for it
     terminating_since_s: float | None = None
     admitted_real_s: float | None = None  # when a gateway last said that it admits the pod
     restored: bool = False  # it was there, and ready, before we looked
     measured: bool = False  # its cold start has been taken down
     drain_told: bool = False
+    expected_node_s: float = 0.0  # how long another node was to take while none had room for it
     predicted: coldstart.ColdStart | None = None
 
 
@@ -117,7 +119,8 @@ def look(known: Sighting | None, pod: ports.Object, state: ReplicaState, now: No
         if seen.unschedulable_since_s is None:
             stamp = conditions.find(pod, "PodScheduled").get("lastTransitionTime")
             seen.unschedulable_since_s = _since(stamp, now)
-    else:
+    elif seen.unschedulable_since_s is not None:
+        seen.unplaced_s += max(0.0, now.emulated_s - seen.unschedulable_since_s)
         seen.unschedulable_since_s = None
     if state is ReplicaState.READY or state is ReplicaState.ADMITTED:
         if seen.ready_since_s is None:

@@ -11,12 +11,12 @@ from modelserve import errors
 from modelserve.api import names, status
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
 
 H100 = gpus.find("h100")
-PLAIN = coldstart.node_rates({})
-COLD = coldstart.CacheState()
+PLAIN = nodefacts.node_rates({})
+COLD = nodefacts.CacheState()
 
 
 def started(model: str = "llama-8b", **changes: Any) -> launch.Launch:
@@ -38,8 +38,8 @@ def started(model: str = "llama-8b", **changes: Any) -> launch.Launch:
 
 def planned(
     wanted: launch.Launch,
-    rates: coldstart.NodeRates = PLAIN,
-    cache: coldstart.CacheState = COLD,
+    rates: nodefacts.NodeRates = PLAIN,
+    cache: nodefacts.CacheState = COLD,
 ) -> coldstart.Plan:
     return coldstart.plan(wanted, H100, rates, cache)
 
@@ -70,7 +70,7 @@ def test_the_explanation_has_the_numbers_in_it() -> None:
 
 
 def test_an_image_on_the_node_takes_next_to_no_time() -> None:
-    pull = planned(started(), cache=coldstart.CacheState(image_present=True)).pull
+    pull = planned(started(), cache=nodefacts.CacheState(image_present=True)).pull
     assert pull.duration_s == 0.5
     assert pull.binds == "cache"
 
@@ -81,7 +81,7 @@ def test_an_image_in_one_layer_overlaps_nothing() -> None:
 
 
 def test_a_slow_registry_binds_and_only_the_last_layer_is_left_to_unpack() -> None:
-    rates = coldstart.node_rates({names.REGISTRY_BANDWIDTH: "50MB/s"})
+    rates = nodefacts.node_rates({names.REGISTRY_BANDWIDTH: "50MB/s"})
     pull = planned(started(), rates).pull
     assert pull.binds == "registry"
     assert pull.duration_s == pytest.approx(8.9e9 / 50e6 + 0.1 * 8.9e9 / 120e6)
@@ -115,13 +115,13 @@ def test_a_slow_registry_binds_and_only_the_last_layer_is_left_to_unpack() -> No
 def test_the_lowest_limit_binds_the_weight_load(
     changes: dict[str, Any], annotations: dict[str, str], binds: str, rate: float
 ) -> None:
-    weights = planned(started(**changes), coldstart.node_rates(annotations)).weights
+    weights = planned(started(**changes), nodefacts.node_rates(annotations)).weights
     assert weights.limit.binds == binds
     assert weights.limit.bytes_per_s == pytest.approx(rate)
 
 
 def test_weights_in_the_page_cache_are_read_from_memory() -> None:
-    weights = planned(started(), cache=coldstart.CacheState(page_cached=True)).weights
+    weights = planned(started(), cache=nodefacts.CacheState(page_cached=True)).weights
     assert weights.duration_s == pytest.approx(16_060_522_496 / 5e9)
 
 
@@ -154,7 +154,7 @@ def test_the_engines_start_is_within_a_fifth_of_what_was_seen(
     model: str, tensor_parallel: int, compile_cached: bool, seen_s: float
 ) -> None:
     wanted = started(model, tensor_parallel=tensor_parallel)
-    cache = coldstart.CacheState(compile_cached=compile_cached)
+    cache = nodefacts.CacheState(compile_cached=compile_cached)
     seen = sum(part.duration_s for part in planned(wanted, cache=cache).after_weights)
     assert seen == pytest.approx(seen_s, rel=0.2)
 
@@ -167,19 +167,19 @@ def test_a_node_still_to_come_adds_its_time() -> None:
 
 def test_a_rate_that_cannot_be_read_names_its_annotation() -> None:
     with pytest.raises(errors.QuantityError, match="unpack-bandwidth"):
-        coldstart.node_rates({names.UNPACK_BANDWIDTH: "quick"})
+        nodefacts.node_rates({names.UNPACK_BANDWIDTH: "quick"})
 
 
 RATES = st.floats(1e6, 1e12)
 
 
 @given(
-    st.builds(coldstart.NodeRates, RATES, RATES, RATES, RATES, RATES),
+    st.builds(nodefacts.NodeRates, RATES, RATES, RATES, RATES, RATES),
     st.floats(1.0, 100.0),
     st.sampled_from(["registry", "unpack", "storage_read", "storage_shared", "network"]),
 )
 def test_more_bandwidth_never_makes_a_start_slower(
-    rates: coldstart.NodeRates, factor: float, which: str
+    rates: nodefacts.NodeRates, factor: float, which: str
 ) -> None:
     name = f"{which}_bytes_per_s"
     faster = dataclasses.replace(rates, **{name: getattr(rates, name) * factor})

@@ -51,6 +51,13 @@ def test_what_nothing_holds_is_told_what_else_would() -> None:
     assert verdict.message.endswith("or quantization int4 with tensorParallel 8")
 
 
+def test_more_than_the_models_context_is_refused_before_its_weights_are_looked_at() -> None:
+    verdict = fit.fit(models.find("llama-2-7b-hf"), gpus.find("l4"), 1, "none", 8192)
+    assert verdict.reason is fit.Reason.LONGER_THAN_CONTEXT
+    assert "a context of 4096 tokens, but engine.maxModelLength is 8192" in verdict.message
+    assert "VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 in engine.env" in verdict.message
+
+
 def test_slots_are_bounded_by_the_cache() -> None:
     verdict = fit.fit(LLAMA_70B, H100, 2, "none", 8192)
     assert verdict.slots(32, 2000) == verdict.kv_tokens // 2000 < 32

@@ -3,7 +3,7 @@
 import pytest
 
 from modelserve.api import spec as api
-from modelserve.decide import observation
+from modelserve.decide import gaps, observation
 
 
 def test_the_parameters_of_a_spec_resolve_what_it_leaves_out() -> None:
@@ -14,17 +14,26 @@ def test_the_parameters_of_a_spec_resolve_what_it_leaves_out() -> None:
     assert got.up == observation.DEFAULT_UP
 
 
+def after(*gaps_s: float) -> gaps.Gaps:
+    found = gaps.Gaps()
+    for gap_s in gaps_s:
+        found = gaps.add(found, gap_s)
+    return found
+
+
 @pytest.mark.parametrize(
-    ("wanted_s", "cold_start_s", "p99_s", "expected"),
+    ("wanted_s", "cold_start_s", "idle", "expected"),
     [
-        pytest.param(30, 200, 100, 30, id="as the spec says"),
-        pytest.param(None, 200, None, 300, id="the upper end until gaps are known"),
-        pytest.param(None, 400, None, 400, id="never below the cold start"),
-        pytest.param(None, 60, 120, 120, id="the p99 of the idle gaps"),
-        pytest.param(None, 60, 20, 60, id="but not below the cold start"),
+        pytest.param(30, 200, after(*[100] * 20), 30, id="as the spec says"),
+        pytest.param(None, 200, after(*[20] * 9), 300, id="the upper end until there are ten gaps"),
+        pytest.param(None, 400, after(), 400, id="never below the cold start"),
+        pytest.param(None, 60, after(*[110] * 200), 113, id="the p99 of the idle gaps"),
+        pytest.param(None, 60, after(*[20] * 200), 60, id="but not below the cold start"),
+        pytest.param(None, 60, after(*[110] * 20), 300, id="few gaps say little of the longest"),
+        pytest.param(None, 60, after(*[900] * 20), 60, id="gaps that nothing bridges are let go"),
     ],
 )
 def test_the_cooldown(
-    wanted_s: float | None, cold_start_s: float, p99_s: float | None, expected: float
+    wanted_s: float | None, cold_start_s: float, idle: gaps.Gaps, expected: float
 ) -> None:
-    assert observation.cooldown_s(wanted_s, cold_start_s, p99_s) == expected
+    assert round(observation.cooldown_s(wanted_s, cold_start_s, idle)) == expected

@@ -38,6 +38,25 @@ def test_slots_shrink_to_what_the_kv_cache_holds() -> None:
     assert 1 < assessed(engine=engine).slots < 4096
 
 
+def test_a_length_that_is_left_out_is_no_longer_than_the_models_context() -> None:
+    short = {"name": "meta-llama/Llama-2-7b-hf"}
+    assert assessed().launch.max_model_tokens == 8192
+    assert assessed(model=short).launch.max_model_tokens == 4096
+
+
+def test_a_model_nobody_knows_has_the_length_that_any_would() -> None:
+    spec = specs.ModelServeSpec.model_validate({**LLAMA_8B, "model": {"name": "q"}})
+    assert prediction.max_model_tokens(spec) == 8192
+
+
+def test_more_than_the_models_context_is_taken_where_the_engine_is_told_so() -> None:
+    env = [{"name": "VLLM_ALLOW_LONG_MAX_MODEL_LEN", "value": "1"}]
+    found = assessed(
+        model={"name": "meta-llama/Llama-2-7b-hf"}, engine={"maxModelLength": 8192, "env": env}
+    )
+    assert found.launch.max_model_tokens == 8192
+
+
 def test_a_slower_node_makes_a_longer_cold_start() -> None:
     slow = {names.REGISTRY_BANDWIDTH: "10MB/s"}
     assert assessed().cold_start(slow).image_pull_s > assessed().cold_start().image_pull_s
@@ -77,6 +96,11 @@ def test_a_model_may_be_described_by_its_shape() -> None:
             "tensorParallel 2",
         ),
         (
+            {"model": {"name": "meta-llama/Llama-2-7b-hf"}, "engine": {"maxModelLength": 4097}},
+            "LongerThanContext",
+            "lower it to 4096 or less",
+        ),
+        (
             {
                 "model": {**LLAMA_8B["model"], "quantization": "fp8"},
                 "gpu": {"product": "a100-80gb"},
@@ -85,7 +109,7 @@ def test_a_model_may_be_described_by_its_shape() -> None:
             "fp8",
         ),
     ],
-    ids=["model", "shape", "gpu", "storage", "too-large", "fp8"],
+    ids=["model", "shape", "gpu", "storage", "too-large", "too-long", "fp8"],
 )
 def test_what_cannot_be_served_is_a_problem_with_its_mend(
     changes: dict[str, Any], reason: str, words: str

@@ -24,8 +24,8 @@ def replica(uid: str, state: ReplicaState, **more: Any) -> observation.Replica:
 
 
 def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) -> report.Facts:
-    decision = record.Decision(1, 1, Reason.STEADY_LOAD, "all is well")
-    changes = {k: more.pop(k) for k in list(more) if k in decision.__dataclass_fields__}
+    decision = record.Decision(1, 1, Reason.STEADY_LOAD, lambda: "all is well")
+    changes = {k: more.pop(k) for k in list(more) if k in decision._fields}
     count = len(replicas) if live is None else live
     seen = observation.Observation(replicas, observation.GatewaySignal(1), count)
     parameters = observation.Parameters(slots=16, cold_start_s=130, service_s=2)
@@ -34,7 +34,7 @@ def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) 
         generation=2,
         seen=seen,
         demand=demand.measure(seen, parameters, 100.0),
-        decision=dataclasses.replace(decision, **changes),
+        decision=decision._replace(**changes),
         predicted=COLD_START,
         pool_nodes=1,
         gpu_title="NVIDIA H100",

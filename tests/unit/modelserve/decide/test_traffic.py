@@ -7,7 +7,7 @@ import pytest
 
 from modelserve.decide import demand, observation, state, traffic
 
-PARAMETERS = observation.Parameters(slots=8, cold_start_s=90, service_s=4)
+PARAMETERS = observation.Parameters(slots=8, cold_start_s=40, service_s=4)
 
 
 def advance(
@@ -53,6 +53,11 @@ def test_a_count_that_came_late_is_spread_over_the_time_it_may_have_come_in() ->
     assert traffic.arrival_rate_per_s(past, scaled, 1060.0) == pytest.approx(119 / 60)
 
 
+def test_a_rate_is_measured_over_a_quarter_of_a_cold_start() -> None:
+    slow = replace(PARAMETERS, cold_start_s=200.0)
+    assert traffic.window_s(state.ScalerState(), slow) == 50
+
+
 def test_the_rate_does_not_sag_between_two_snapshots() -> None:
     """At a time scale of 20 nothing new is known for 20 emulated seconds, and nothing has ended."""
     scaled = replace(PARAMETERS, snapshot_s=20.0)
@@ -88,3 +93,46 @@ def test_the_state_survives_a_restart_as_ages_on_another_clock() -> None:
     assert restored.last_active_s == 5.0 - 40.0
     assert restored.service_s == past.service_s
     assert restored.restored_at_s == 5.0
+
+
+def test_a_gap_is_counted_when_an_arrival_ends_it() -> None:
+    past = advance(state.ScalerState(), 100.0, arrivals=1, held=1)
+    past = advance(past, 400.0)
+    assert sum(past.idle.counts) == 0
+    past = advance(past, 500.0, arrivals=1, held=1)
+    assert sum(past.idle.counts) == 1
+
+
+def test_a_gap_with_an_operator_restart_in_it_is_not_counted() -> None:
+    past = state.ScalerState(restored_at_s=300.0, last_active_s=290.0)
+    assert advance(past, 500.0, arrivals=1, held=1).idle == past.idle
+
+
+def working(past: state.ScalerState, now_s: float, **signal: float) -> state.ScalerState:
+    """Eight requests on one replica."""
+    ready = observation.ReplicaState.READY
+    pod = observation.Replica("a", "a", ready, 0.0, in_flight=8, waiting=0.0, running=8.0)
+    gateways = observation.GatewaySignal(**({"live_gateways": 1} | signal))  # type: ignore[arg-type]
+    seen = observation.Observation((pod,), gateways, 1)
+    measured = demand.measure(seen, PARAMETERS, now_s)
+    return traffic.advance(past, seen, PARAMETERS, measured, now_s)
+
+
+def test_a_first_guess_too_short_shows_before_the_first_request_ends() -> None:
+    past = advance(state.ScalerState(), 100.0, arrivals=8, held=8)
+    for second in range(101, 121):
+        past = working(past, float(second))
+    assert past.service_s == pytest.approx(19.0, abs=1.0)
+
+
+def test_a_request_after_a_long_silence_is_not_taken_for_an_old_one() -> None:
+    past = advance(state.ScalerState(), 100.0)
+    past = working(past, 400.0, arrivals=8)
+    assert past.service_s is None
+
+
+def test_once_enough_have_ended_their_times_alone_count() -> None:
+    past = state.ScalerState(service_s=3.0, service_samples=8)
+    for second in range(101, 141):
+        past = working(past, float(second))
+    assert past.service_s == 3.0

@@ -55,4 +55,4 @@ def test_a_mark_that_no_longer_holds_is_taken_back() -> None:
 def test_only_replicas_idle_within_the_drain_may_go() -> None:
     fleet = [replica("idle"), replica("soon"), replica("late"), replica("new", State.STARTING)]
     loads = {"soon": 8.0, "late": 40.0}
-    assert victims.removable(fleet, loads, slots=8, service_s=30, drain_s=60) == 3
+    assert victims.removable(fleet, loads, slots=8, service_s=30, drain_s=60, enough=9) == 3

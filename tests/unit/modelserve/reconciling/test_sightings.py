@@ -139,3 +139,9 @@ def test_a_cold_start_is_measured_by_part_in_emulated_seconds() -> None:
 def test_a_cold_start_is_not_measured_before_the_warm_up_is_over() -> None:
     warming = stamped((wire.Phase.WARM_UP, 5_000, -1))
     assert coldstarts.parts_of(warming, Sighting(0.0, ready_since_s=1.0), NOW) is None
+
+
+def test_the_wait_for_a_node_is_told_from_the_schedulers() -> None:
+    seen = Sighting(0.0, unschedulable_since_s=NOW.emulated_s - 90)
+    sightings.look(seen, pod(), ReplicaState.STARTING, NOW)
+    assert (seen.unplaced_s, seen.unschedulable_since_s) == (90, None)
