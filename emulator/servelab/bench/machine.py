@@ -1,8 +1,10 @@
 """Where a bench ran, and what processes use there."""
 
+import contextlib
 import os
 import platform
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,3 +56,13 @@ def usage(pid: int) -> Usage:
         ) from error
     ticks = int(fields[11]) + int(fields[12])
     return Usage(ticks / os.sysconf("SC_CLK_TCK"), pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def family(pid: int) -> Sequence[int]:
+    """The process and all that came from it."""
+    found = [pid]
+    for parent in found:
+        for task in Path(f"/proc/{parent}/task").glob("*/children"):
+            with contextlib.suppress(OSError):
+                found += map(int, task.read_text().split())
+    return found

@@ -14,6 +14,7 @@ BENCHES: Mapping[str, tuple[str, str]] = {
     "core": ("servelab.bench.core", "the engine core on virtual time"),
     "simulate": ("servelab.bench.simulate", "the simulator on virtual time, and one decision"),
     "engine": ("servelab.bench.engine", "one mock engine's process under load from wrk"),
+    "nodes": ("servelab.bench.nodes", "nodes and pods of the emulator on a real control plane"),
 }
 ALL = "all"
 

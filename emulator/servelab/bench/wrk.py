@@ -1,6 +1,8 @@
 """Load from the HTTP load generator ``wrk``: chat requests over kept connections."""
 
+import itertools
 import json
+import random
 import shutil
 import subprocess
 import tempfile
@@ -10,9 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from modelserve import errors
+from servelab.engine.text import vocabulary
 
 PATH = "/v1/chat/completions"
 TIMEOUT_S = 30
+# So many that nothing an engine might remember of a prompt would help it.
+PROMPTS = 4096
+PROMPT_WORDS = 8
 
 # Requests take turns, so that no two in a row are the same.
 _SCRIPT = """
@@ -61,12 +67,19 @@ def check() -> str:
     return found
 
 
-def chats(tokens: int, *, stream: bool) -> Sequence[dict[str, Any]]:
-    """Chat requests for answers of so many tokens, each with words of its own."""
-    ask = {"model": "m", "max_tokens": tokens, "ignore_eos": True, "stream": stream}
+def chats(
+    tokens: Sequence[int], *, stream: bool, prompts: int = PROMPTS
+) -> Sequence[dict[str, Any]]:
+    """Chat requests for answers of so many tokens in turns, each with words of its own."""
+    rng, words = random.Random(1), vocabulary.words()
+    ask = {"model": "m", "ignore_eos": True, "stream": stream}
     return [
-        ask | {"messages": [{"role": "user", "content": f"Tell me about number {n}, please."}]}
-        for n in range(64)
+        ask | {"max_tokens": limit, "messages": [{"role": "user", "content": " ".join(said)}]}
+        for limit, said in zip(
+            itertools.cycle(tokens),
+            (rng.choices(words, k=PROMPT_WORDS) for _ in range(prompts)),
+            strict=False,
+        )
     ]
 
 

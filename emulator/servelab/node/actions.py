@@ -51,14 +51,36 @@ class Verb(StrEnum):
     SERVE = "serve"
     DRAIN = "drain"
     KILL = "kill"
+    DISTURB = "disturb"  # let it hang, or be slow, or be well again
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command to the pod's engine. ``grace_real_s`` bounds a drain."""
+    """A command to an engine of the pod. ``grace_real_s`` bounds a drain.
+
+    A disturbed one answers nothing if it is ``hung``, and its steps take ``factor`` as long.
+    """
 
     verb: Verb
     grace_real_s: float = 0.0
+    container: str = ""
+    hung: bool = False
+    factor: float = 1.0
+
+
+class Path(StrEnum):
+    """Where bytes come from, as the node's links name it."""
+
+    REGISTRY = "registry"
+    STORAGE = "read"
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The node's path is so many times slower, for this pod's sake; 1: no more."""
+
+    path: Path
+    factor: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,4 +93,4 @@ class ImagesChanged:
     """The node has an image it did not have."""
 
 
-Action = WriteStatus | Annotate | Emit | Log | NewLog | Command | Delete | ImagesChanged
+Action = WriteStatus | Annotate | Emit | Log | NewLog | Command | Slow | Delete | ImagesChanged

@@ -5,20 +5,38 @@ Service. Whoever wants the engine takes its dial address from the pod's annotati
 """
 
 import ipaddress
+import zlib
 
 from modelserve import errors
+from modelserve.api.pool import GPUPoolSpec
 
 RANGE = "10.200.0.0/16"
+ROOM = ipaddress.ip_network(RANGE).num_addresses - 2
+
+
+def check_room(spec: GPUPoolSpec) -> None:
+    """Raises InputError for a pool whose GPUs could have more pods than there are addresses."""
+    nodes = spec.node_count if spec.elastic is None else spec.elastic.max
+    if nodes * spec.gpus_per_node > ROOM:
+        raise errors.InputError(
+            f"spec.nodes: {nodes} nodes of {spec.gpus_per_node} GPUs have room for more pods than "
+            f"the {ROOM} addresses of {RANGE}; ask for fewer nodes"
+        )
 
 
 class PodAddresses:
-    """Hands out addresses of ``cidr`` in turn, so that a freed one is not reused at once."""
+    """Hands out addresses of ``cidr`` in turn, so that a freed one is not reused at once.
 
-    def __init__(self, cidr: str = RANGE) -> None:
+    Several processes with a ``seed`` each begin in different places, and ``see`` what others gave.
+    """
+
+    def __init__(self, cidr: str = RANGE, seed: str = "") -> None:
         self._network = ipaddress.ip_network(cidr)
         self._by_uid: dict[str, str] = {}
         self._taken: set[str] = set()
         self._next = 1
+        if seed:
+            self._next += zlib.crc32(seed.encode()) % (self._network.num_addresses - 2)
 
     def take(self, uid: str) -> str:
         """The pod's address, a new one if it has none. Raises SetUpError when none is left."""
@@ -37,6 +55,11 @@ class PodAddresses:
         if not address or uid in self._by_uid or address in self._taken:
             return self.take(uid)
         return self._keep(uid, address)
+
+    def see(self, uid: str, address: str) -> None:
+        """A pod's status shows that address, whoever gave it; nothing is done for an empty one."""
+        if address and uid not in self._by_uid and address not in self._taken:
+            self._keep(uid, address)
 
     def free(self, uid: str) -> None:
         """Take the address back; a pod that had none is fine."""

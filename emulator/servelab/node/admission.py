@@ -10,9 +10,12 @@ from typing import Any
 
 from modelserve.api import pods as pod_facts
 from modelserve.ports import Object
+from servelab.node import affinity
 
 # A kubelet's reason and message.
 Rejection = tuple[str, str]
+_HostPort = tuple[str, int, str]  # protocol, port, address
+_ANY_ADDRESS = "0.0.0.0"
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
 _SUFFIXES = {
     "": Decimal(1),
@@ -26,7 +29,7 @@ def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | No
     """None if the pod may run there beside the ``others``; else why not."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     counted = [other for other in others if not pod_facts.is_over(other)]
-    capacity = int(_quantity(str(allocatable.get("pods", "110"))))
+    capacity = int(quantity(str(allocatable.get("pods", "110"))))
     if len(counted) + 1 > capacity:
         return _short("pods", 1, len(counted), capacity)
     wanted = requests(pod)
@@ -35,12 +38,12 @@ def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | No
         if name not in allocatable or not wanted.get(name):
             continue
         used = sum((requests(other).get(name, Decimal(0)) for other in counted), Decimal(0))
-        capacity_here = _quantity(str(allocatable[name]))
+        capacity_here = quantity(str(allocatable[name]))
         if wanted[name] + used > capacity_here:
             unit = 1000 if name == "cpu" else 1
             asked, taken, whole = (int(n * unit) for n in (wanted[name], used, capacity_here))
             return _short(name, asked, taken, whole)
-    return _selector(pod, node)
+    return _placement(pod, node, counted)
 
 
 def requests(pod: Object) -> Mapping[str, Decimal]:
@@ -63,14 +66,14 @@ def requests(pod: Object) -> Mapping[str, Decimal]:
             most[name] = max(amount, most.get(name, Decimal(0)))
     names = {*total, *most}
     largest = {n: max(total.get(n, Decimal(0)), most.get(n, Decimal(0))) for n in names}
-    _add(largest, {name: _quantity(str(v)) for name, v in (spec.get("overhead") or {}).items()})
+    _add(largest, {name: quantity(str(v)) for name, v in (spec.get("overhead") or {}).items()})
     return largest
 
 
 def _asked(container: Mapping[str, Any]) -> dict[str, Decimal]:
     resources = container.get("resources") or {}
     found = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: _quantity(str(amount)) for name, amount in found.items()}
+    return {name: quantity(str(amount)) for name, amount in found.items()}
 
 
 def _add(total: dict[str, Decimal], more: Mapping[str, Decimal]) -> None:
@@ -86,16 +89,40 @@ def _short(name: str, asked: int, used: int, capacity: int) -> Rejection:
     )
 
 
-def _selector(pod: Object, node: Object) -> Rejection | None:
-    labels = node["metadata"].get("labels") or {}
-    selector = pod["spec"].get("nodeSelector") or {}
-    if all(labels.get(key) == value for key, value in selector.items()):
-        return None
-    text = "node(s) didn't match Pod's node affinity/selector"
-    return "NodeAffinity", f"Predicate NodeAffinity failed: {text}"
+def _placement(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | None:
+    meta = node["metadata"]
+    if not affinity.attracts(pod, meta["name"], meta.get("labels") or {}):
+        return _failed("NodeAffinity", "didn't match Pod's node affinity/selector")
+    taken = [port for other in others for port in _host_ports(other)]
+    if any(_collide(port, other) for port in _host_ports(pod) for other in taken):
+        return _failed("NodePorts", "didn't have free ports for the requested pod ports")
+    if not affinity.tolerates(pod, node.get("spec", {}).get("taints") or (), affinity.NOT_RUN):
+        return _failed("TaintToleration", "had taints that the pod didn't tolerate")
+    return None
 
 
-def _quantity(text: str) -> Decimal:
+def _failed(predicate: str, why: str) -> Rejection:
+    return predicate, f"Predicate {predicate} failed: node(s) {why}"
+
+
+def _host_ports(pod: Object) -> list[_HostPort]:
+    spec = pod["spec"]
+    shared = bool(spec.get("hostNetwork"))
+    ports = (port for each in spec["containers"] for port in each.get("ports") or ())
+    found = []
+    for port in ports:
+        number = port.get("hostPort") or (port.get("containerPort") if shared else None)
+        if number:
+            address = port.get("hostIP") or _ANY_ADDRESS
+            found.append((str(port.get("protocol") or "TCP"), int(number), str(address)))
+    return found
+
+
+def _collide(one: _HostPort, other: _HostPort) -> bool:
+    return one[:2] == other[:2] and (one[2] == other[2] or _ANY_ADDRESS in (one[2], other[2]))
+
+
+def quantity(text: str) -> Decimal:
     """A Kubernetes quantity; the API server has checked it already."""
     number = text.rstrip("kKMGTPEim")
     try:

@@ -10,6 +10,7 @@ from typing import Any
 from modelserve.api import names, timestamps
 from servelab.node import podspec, wording
 
+RESIZING = "PodResizeInProgress"
 ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
 
@@ -49,6 +50,7 @@ class PodView:
     gates: tuple[str, ...]
     gate_status: Mapping[str, str]
     starting: tuple[str, str, str] | None  # status, reason, message of the Starting condition
+    resizing: int = 0  # the generation that asked for the resize under way
 
 
 def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[str, Any]]:
@@ -62,15 +64,19 @@ def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[st
     ]
     if view.starting:
         rows.append((names.CONDITION_STARTING, *view.starting))
+    if view.resizing:
+        rows.insert(0, (RESIZING, "True", "", ""))
     return [
         memory.render(kind, status, now_real_s, view.generation, (reason, message))
         for kind, status, reason, message in rows
     ]
 
 
-def readiness(view: PodView) -> dict[str, tuple[str, str, str]]:
-    """Ready and ContainersReady alone: what a readiness probe changes at once."""
-    return {"Ready": _ready(view), "ContainersReady": _containers_ready(view)}
+def starting(view: PodView, memory: Conditions, now_real_s: float) -> dict[str, Any]:
+    """Our own condition alone."""
+    status, reason, message = view.starting or ("False", "", "")
+    kind = names.CONDITION_STARTING
+    return memory.render(kind, status, now_real_s, view.generation, (reason, message))
 
 
 def _sandbox(state: str) -> tuple[str, str, str]:
@@ -85,7 +91,7 @@ def _initialized(view: PodView) -> tuple[str, str, str]:
     waiting = [spec.name for spec in inits if not initialized(spec, view.told[spec.name])]
     if view.phase == "Succeeded":
         return "True", "PodCompleted", ""
-    mains = (spec for spec in view.containers if not spec.init)
+    mains = (spec for spec in view.containers if spec.main)
     if waiting and not any(view.told[spec.name]["started"] for spec in mains):
         text = f"containers with incomplete status: {wording.bracketed(waiting)}"
         return "False", "ContainersNotInitialized", text
@@ -100,7 +106,7 @@ def initialized(spec: podspec.Container, entry: Mapping[str, Any]) -> bool:
 def _containers_ready(view: PodView) -> tuple[str, str, str]:
     if view.phase in ("Succeeded", "Failed"):
         return "False", "PodCompleted" if view.phase == "Succeeded" else "PodFailed", ""
-    counted = (spec.name for spec in view.containers if not spec.init or spec.sidecar)
+    counted = (spec.name for spec in view.containers if spec.main or spec.sidecar)
     unready = [name for name in counted if not view.told[name]["ready"]]
     if unready:
         text = f"containers with unready status: {wording.bracketed(unready)}"
@@ -129,5 +135,5 @@ def _gate(gate: str, found: str | None) -> str:
 def foreign(pod: podspec.Pod) -> dict[str, str]:
     """The status of the conditions that others wrote, by type."""
     found = (pod.raw.get("status") or {}).get("conditions") or []
-    ours = (*ORDER, names.CONDITION_STARTING)
+    ours = (*ORDER, RESIZING, names.CONDITION_STARTING)
     return {entry["type"]: entry["status"] for entry in found if entry["type"] not in ours}

@@ -3,37 +3,42 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+import random
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any
 
 from modelserve import errors, ports
 from modelserve.adapters import cache, events
 from modelserve.api import names
+from servelab.engine import metering
 from servelab.engine import pool as worker_pool
 from servelab.node import (
     addresses,
-    admission,
+    custody,
     figures,
     heartbeat,
     links,
     machine,
+    outages,
     podspec,
-    pools,
-    registration,
-    resume,
     runner,
+    sharding,
+    shards,
+    standing,
+    tenants,
 )
+from servelab.node.faults import ailments, troubles
+from servelab.node.kubelet import resuming
+from servelab.node.pools import keeping, registration
 from servelab.timing import routes
 
 log = logging.getLogger(__name__)
 
-# A kubelet posts its node's status at least this often.
-STATUS_PERIOD_REAL_S = 300.0
-# Changes that come close together are taken together.
-GATHER_REAL_S = 0.05
-RETRY_REAL_S = 1.0
 # A kubelet's events have their own filter (see ``spam``).
 UNLIMITED = 1_000_000
+EVENT_WRITES = 32
+# How long a start waits at most for engines that are to serve again.
+RETURN_REAL_S, RETURN_LOOK_REAL_S = 10.0, 0.02
 
 
 class Emulator:
@@ -46,29 +51,57 @@ class Emulator:
         engines: worker_pool.WorkerPool,
         kubelet: registration.Kubelet,
         numbers: figures.Figures,
+        us: shards.Shard | shards.Alone | None = None,
     ) -> None:
+        """``us``: this process among others that play nodes of the same cluster."""
+        self._us = us or shards.Alone()
         self._cluster = cluster
         self._clock = clock
+        self._engines = engines
         self._kubelet = kubelet
         self._figures = numbers
+        self._rng = random.Random(self._us.identity)
+        # Fewer than of statuses, which events must not hold up.
+        self._event_writes = asyncio.Semaphore(EVENT_WRITES)
+        self._addresses = addresses.PodAddresses(seed=self._us.identity)
         self._began = clock.wall_s() - clock.real_s()
         self._pools = cache.Store(cluster, ports.GPUPOOLS)
-        self._nodes = cache.Store(
-            cluster, ports.NODES, label_selector=f"{names.LABEL_VIRTUAL}=true"
+        virtual = f"{names.LABEL_VIRTUAL}=true"
+        self._nodes = cache.Store(cluster, ports.NODES, label_selector=virtual, keep_owners=False)
+        self._pods = cache.Store(
+            cluster, ports.PODS, field_selector="spec.nodeName!=", keep_owners=False
         )
-        self._pods = cache.Store(cluster, ports.PODS, field_selector="spec.nodeName!=")
-        self._keeper = pools.PoolKeeper(cluster, self._pools, self._nodes, kubelet, self.unix_s)
-        self._services = runner.Services(
-            cluster, engines, addresses.PodAddresses(), self.unix_s, numbers.phase_late
+        self._scaler = events.EventSink(cluster, "cluster-autoscaler", clock, per_minute=UNLIMITED)
+        stores = (self._pools, self._nodes)
+        self._keeper = keeping.PoolKeeper(
+            *(cluster, *stores, kubelet, self.unix_s),
+            scale=clock.scale,
+            sink=self._scaler,
+            ailing=self._ailment,
         )
-        self._links = links.Links(self._end_moved)
+        services = runner.Services(
+            cluster,
+            engines,
+            self._addresses,
+            self.unix_s,
+            numbers.late,
+            self.may_write,
+        )
+        self._tenants = tenants.Tenants(services, self._keeper.spec, self._spawn)
+        self._keeper.plays = lambda node: self._custody.ours(node["metadata"]["name"])
+        self._keeper.keeps = lambda pool: self._us.keeps(sharding.key_of_pool(pool))
+        self._links = links.Links(self._tenants.end_moved)
         self._machines: dict[str, machine.Machine] = {}
-        self._runners: dict[str, runner.PodRunner] = {}
         self._loops: list[asyncio.Task[None]] = []
+        self._membership: list[asyncio.Task[None]] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._beats: dict[str, list[asyncio.Task[None]]] = {}
-        self._changed = asyncio.Event()
-        self._dirty_images: set[str] = set()
+        self._custody = custody.Custody(
+            cluster, clock, self._us, self._nodes, self, self._make_beat
+        )
+        self._outages: dict[str, outages.Outages] = {}
+        self._standing = standing.Standing(cluster, clock, self._keeper, self._pods, self._machines)
+        self._changed = self._standing.changed
 
     def unix_s(self) -> float:
         """Unix seconds that never go back: the wall clock at the start, and monotonic from then."""
@@ -78,28 +111,48 @@ class Emulator:
         stores = (self._pools, self._nodes, self._pods)
         for store in stores:
             self._loops.append(asyncio.create_task(store.run()))
+        if isinstance(self._us, shards.Shard):
+            self._us.changed = self._members_changed
+            self._membership.append(asyncio.create_task(self._us.run()))
+            self._loops.append(asyncio.create_task(self._custody.keep()))
+            await self._us.joined.wait()
         for store in stores:
             await store.synced.wait()
         self._nodes.on_change(self._node_changed)
         for pod in sorted(self._pods.items(), key=_began):
             self._pod_changed(None, pod)
         self._pods.on_change(self._pod_changed)
-        self._pools.on_change(lambda old, new: self._changed.set())
-        for loop in (self._reconcile(), self._refresh()):
+        self._pools.on_change(lambda old, new: self._pool_changed())
+        kept = self._standing
+        for loop in (kept.keep(), kept.refresh(), kept.collect(), self._scaler.run()):
             self._loops.append(asyncio.create_task(loop))
+        await self._engines_back()
         return self
 
+    async def _engines_back(self) -> None:
+        """Who waits for us to be ready finds engines where they were ready before."""
+        for _ in range(int(RETURN_REAL_S / RETURN_LOOK_REAL_S)):
+            if not any(found.returning for found in self._tenants):
+                return
+            await self._clock.sleep_real(RETURN_LOOK_REAL_S)
+
     async def __aexit__(self, *exception: object) -> None:
+        await self._custody.close()
         beats = (task for tasks in self._beats.values() for task in tasks)
         tasks = [*self._loops, *self._tasks, *beats]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.gather(*(found.stop() for found in self._runners.values()))
+        await self._tenants.stop()
+        # Nothing of ours writes any more: others may know.
+        for task in self._membership:
+            task.cancel()
+        await asyncio.gather(*self._membership, return_exceptions=True)
 
     async def run(self) -> None:
         """Wait for ever; raises what a loop of ours died of."""
-        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
+        loops = [*self._loops, *self._membership]
+        done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
 
@@ -107,24 +160,54 @@ class Emulator:
 
     def pods(self) -> Iterable[ports.Object]:
         """The pods on our nodes."""
-        return [found.pod.raw for found in self._runners.values()]
+        return [found.pod.raw for found in self._tenants]
+
+    @property
+    def scale(self) -> float:
+        """Emulated seconds in a real one."""
+        return self._clock.scale
+
+    async def sleep_real(self, seconds: float) -> None:
+        await self._clock.sleep_real(seconds)
+
+    def served(self) -> Iterable[runner.PodRunner]:
+        """The pods on our nodes, with what they are at."""
+        return self._tenants
+
+    def served_nodes(self) -> Mapping[str, machine.Machine]:
+        """Our nodes by name."""
+        return self._machines
+
+    async def loads(self) -> Mapping[str, metering.Load]:
+        """What engines have done so far, by the names that they have in the pool."""
+        return await self._engines.loads()
+
+    def dial(self, engine: str) -> str:
+        """Where the engine of that key listens; empty while it has no address."""
+        return self._engines.dial(engine)
+
+    def may_write(self, node: str) -> bool:
+        """Whether that node, and what is on it, is ours to write for now."""
+        return self._custody.ours(node)
 
     def lookup(self, namespace: str, name: str) -> runner.PodRunner | None:
         """The pod of that name on one of our nodes."""
-        found = self._runners.values()
+        found = self._tenants
         matching = (r for r in found if r.pod.namespace == namespace and r.pod.name == name)
         return next(matching, None)
 
     def engine_logged(self, uid: str, line: str) -> None:
         """An engine wrote a line."""
-        if uid in self._runners:
-            self._runners[uid].logged(line)
+        found = self._tenants.of_engine(uid)
+        if found is not None:
+            found.wrote(uid, line)
 
     def engine_exited(self, uid: str, code: int) -> None:
         """An engine went with its worker process."""
         self._figures.engine_exited()
-        if uid in self._runners:
-            self._runners[uid].exited(code)
+        found = self._tenants.of_engine(uid)
+        if found is not None:
+            found.exited(uid, code)
 
     def count(self) -> None:
         """Bring the metrics up to date."""
@@ -134,6 +217,9 @@ class Emulator:
             by_pool[pool] = by_pool.get(pool, 0) + 1
         phases = (pod.get("status", {}).get("phase", "Pending") for pod in self.pods())
         self._figures.count(by_pool, phases)
+        now_s = self.unix_s() * self._clock.scale
+        nodes = self._machines.values()
+        self._figures.moving(each for node in nodes for each in node.links.under_way(now_s))
 
     # Nodes.
 
@@ -144,15 +230,33 @@ class Emulator:
         same = known is not None and new is not None and _uid(known.object) == _uid(new)
         if known is not None and not same:
             self._drop(known)
+        if not same:
+            self._custody.gone(name)
         if new is None:
             return
         if known is not None and same:
             with contextlib.suppress(errors.InputError):
                 known.update(new)
+            self._heed(known)
             return
-        self._adopt(new)
+        self._custody.seen(new)
 
-    def _adopt(self, node: ports.Object) -> None:
+    def _members_changed(self) -> None:
+        self._custody.look()
+        self._changed.set()
+
+    def _make_beat(self, node: ports.Object) -> heartbeat.Heartbeat:
+        name = node["metadata"]["name"]
+        late, held = self._figures.lease_late, lambda: self._ailment(name).cut_off
+        lost = lambda: self._custody.lost(name)  # noqa: E731
+        return heartbeat.Heartbeat(
+            *(self._cluster, node, self._clock, late, held, self._us, lost, self._rng)
+        )
+
+    def adopt(
+        self, node: ports.Object, beat: heartbeat.Heartbeat, pods: Sequence[ports.Object] | None
+    ) -> None:
+        """Play the node from now on; ``pods`` None: those on it that the watch has told."""
         meta = node["metadata"]
         name = meta["name"]
         spec = self._keeper.spec(meta["labels"].get(names.LABEL_POOL, ""))
@@ -163,118 +267,111 @@ class Emulator:
             return
         serialize = spec is None or spec.kubelet.serialize_image_pulls
         moves, scale = self._links.of(name), self._clock.scale
-        host = machine.make_host(node, self._kubelet.host, scale, moves, serialize=serialize)
+        policy = machine.gc_policy(spec)
+        host = machine.make_host(
+            node, self._kubelet.host, scale, moves, serialize=serialize, policy=policy
+        )
         sink = events.EventSink(
-            self._cluster, "kubelet", self._clock, host=name, per_minute=UNLIMITED
+            *(self._cluster, "kubelet", self._clock),
+            host=name,
+            per_minute=UNLIMITED,
+            limit=self._event_writes,
         )
-        self._machines[name] = machine.Machine(
-            node, facts, host, moves, sink, lambda: self._images_changed(name)
+        found = self._machines[name] = machine.Machine(
+            node, facts, host, moves, sink, lambda: self._standing.images_changed(name)
         )
-        beat = heartbeat.Heartbeat(self._cluster, node, self._clock, self._figures.lease_late)
-        self._beats[name] = [self._task(beat.run()), self._task(sink.run())]
-        for pod in sorted(self._pods.items(), key=_began):
-            if pod["spec"]["nodeName"] == name:
-                self._pod_changed(None, pod)
+        found.remember(lambda: [each.pod.raw for each in self._tenants.on(name)])
+        self._heed(found)
+        outage = outages.Outages(found, self.unix_s, self._suffering, self._keeper.reclaim)
+        self._outages[name] = outage
+        work = (beat.run(), sink.run(), outage.run())
+        self._beats[name] = [self._task(each) for each in work]
+        if pods is None:
+            pods = [pod for pod in self._pods.items() if pod["spec"]["nodeName"] == name]
+        for pod in sorted(pods, key=_began):
+            self._pod_changed(None, pod)
+        self._changed.set()
+
+    async def leave(self, name: str) -> None:
+        """Another process plays the node from now on, with its pods as they stand."""
+        known = self._machines.pop(name, None)
+        if known is None:
+            return
+        tasks = self._unhand(known)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, self._tenants.leave_all(name), return_exceptions=True)
+        known.links.close(self.unix_s() * self._clock.scale)
+
+    def _pool_changed(self) -> None:
+        self._changed.set()
+        for known in self._machines.values():
+            self._heed(known)
+
+    def _heed(self, known: machine.Machine) -> None:
+        """What goes wrong on a node may have changed: its pool says so, or it itself."""
+        pool, spec = known.facts.pool, self._keeper.spec(known.facts.pool)
+        known.brief = spec is not None and spec.kubelet.profile == "Fast"
+        listed = troubles.said(
+            self._pools.get(None, pool), spec.faults if spec else (), known.object
+        )
+        if known.trouble.hear(listed, spec.gpus_per_node if spec else 0):
+            if known.name in self._outages:
+                self._outages[known.name].heard()
+            for found in self._tenants.on(known.name):
+                found.befall()
+
+    def _suffering(self, known: machine.Machine) -> None:
+        """What the node as a whole suffers is another now."""
+        self._changed.set()
+        for found in self._tenants.on(known.name):
+            found.back()
+
+    def _ailment(self, name: str) -> ailments.Ailment:
+        known = self._machines.get(name)
+        return ailments.WELL if known is None else known.trouble.ailment(self.unix_s())
 
     def _drop(self, known: machine.Machine) -> None:
         """The node is gone: the machine is off, and so is everything on it."""
         self._machines.pop(known.name, None)
-        for task in self._beats.pop(known.name, ()):
+        for task in self._unhand(known):
             task.cancel()
-        on_it = [uid for uid, found in self._runners.items() if found.node is known]
-        self._spawn(self._close(known, [self._end(uid) for uid in on_it]))
+        self._spawn(self._close(known, self._tenants.end_all(known.name)))
 
-    async def _close(self, known: machine.Machine, ends: list[asyncio.Task[None] | None]) -> None:
+    def _unhand(self, known: machine.Machine) -> Sequence[asyncio.Task[None]]:
+        """What is done for a node alone."""
+        self._outages.pop(known.name, None)
+        return self._beats.pop(known.name, [])
+
+    async def _close(self, known: machine.Machine, ends: list[asyncio.Task[None]]) -> None:
         """Once nothing of it lives, its links go; the pool's with its last node."""
-        await asyncio.gather(*(end for end in ends if end is not None), return_exceptions=True)
+        await asyncio.gather(*ends, return_exceptions=True)
         known.links.close(self.unix_s() * self._clock.scale)
         pool = known.facts.pool
         if all(other.facts.pool != pool for other in self._machines.values()):
             self._links.drop(routes.backend(pool))
             self._links.drop(routes.registry(pool))
 
-    def _images_changed(self, name: str) -> None:
-        self._dirty_images.add(name)
-        self._changed.set()
-
     # Pods.
 
     def _pod_changed(self, old: ports.Object | None, new: ports.Object | None) -> None:
         if old is not None and (new is None or _uid(old) != _uid(new)):
-            self._end(_uid(old))
+            self._tenants.end(_uid(old))
         if new is None:
             self._changed.set()
+            self._addresses.free(_uid(old or {}))
             return
-        known = self._runners.get(_uid(new))
+        self._addresses.see(_uid(new), (new.get("status") or {}).get("podIP", ""))
+        known = self._tenants.get(_uid(new))
         if known is not None:
             known.see(podspec.parse(new))
             return
         node = self._machines.get(new["spec"]["nodeName"])
         if node is not None:
             self._changed.set()
-            self._take_on(new, node)
+            self._tenants.take_on(new, node)
 
-    def _take_on(self, pod: ports.Object, node: machine.Machine) -> None:
-        parsed = podspec.parse(pod)
-        try:
-            rejection = None if resume.begun(parsed) else self._admit(pod, node)
-            found = runner.PodRunner(parsed, node, self._services, rejection)
-        except errors.ModelServeError as error:
-            log.error("pod %s cannot be run: %s", pod["metadata"]["name"], error)
-            return
-        self._runners[_uid(pod)] = found
-        found.start()
-
-    def _admit(self, pod: ports.Object, node: machine.Machine) -> admission.Rejection | None:
-        others = [found.pod.raw for found in self._runners.values() if found.node is node]
-        return admission.admit(pod, node.object, others)
-
-    def _end(self, uid: str) -> asyncio.Task[None] | None:
-        found = self._runners.pop(uid, None)
-        return None if found is None else self._spawn(found.gone())
-
-    def _end_moved(self, key: str) -> None:
-        """A transfer of that key ends at another time than its pod was told."""
-        uid = key.split("/")[2]
-        if uid in self._runners:
-            self._runners[uid].moved()
-
-    # Loops.
-
-    async def _reconcile(self) -> None:
-        while True:
-            await self._changed.wait()
-            await self._clock.sleep_real(GATHER_REAL_S)
-            self._changed.clear()
-            try:
-                await self._keeper.reconcile(self._pods.items())
-                await self._write_images()
-            except errors.ClusterError as error:
-                log.warning("nodes: %s", error)
-                await self._clock.sleep_real(RETRY_REAL_S)
-                self._changed.set()
-
-    async def _write_images(self) -> None:
-        while self._dirty_images:
-            name = self._dirty_images.pop()
-            try:
-                await self._post(name)
-            except errors.ClusterError:
-                self._dirty_images.add(name)
-                raise
-
-    async def _refresh(self) -> None:
-        while True:
-            await self._clock.sleep_real(STATUS_PERIOD_REAL_S)
-            for name, known in list(self._machines.items()):
-                known.host.images.settle(self.unix_s() * self._clock.scale)
-                with contextlib.suppress(errors.ClusterError):
-                    await self._post(name)
-
-    async def _post(self, name: str) -> None:
-        known = self._machines.get(name)
-        if known is not None:
-            await self._keeper.refresh(known.object, known.host.images.listing())
+    # Tasks.
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = self._task(work)
@@ -293,35 +390,6 @@ class Emulator:
             log.error("a task of the emulator failed", exc_info=task.exception())
 
 
-@contextlib.asynccontextmanager
-async def running(
-    cluster: ports.Cluster,
-    clock: ports.Clock,
-    workers: int,
-    kubelet: registration.Kubelet,
-    numbers: figures.Figures,
-) -> AsyncIterator[Emulator]:
-    """The emulator with its engine workers. Raises SetUpError, ClusterError."""
-    holder: list[Emulator] = []
-
-    def ask(method: Callable[[Emulator], Callable[..., None]]) -> Callable[..., None]:
-        return lambda *arguments: method(holder[0])(*arguments) if holder else None
-
-    engines = worker_pool.WorkerPool(
-        workers,
-        clock.scale,
-        on_log=ask(lambda emulator: emulator.engine_logged),
-        on_exit=ask(lambda emulator: emulator.engine_exited),
-    )
-    holder.append(Emulator(cluster, clock, engines, kubelet, numbers))
-    await engines.start()
-    try:
-        async with holder[0]:
-            yield holder[0]
-    finally:
-        await engines.stop()
-
-
 def _uid(item: ports.Object) -> str:
     return str(item["metadata"]["uid"])
 
@@ -329,4 +397,4 @@ def _uid(item: ports.Object) -> str:
 def _began(pod: ports.Object) -> float:
     """Pods go on in the order in which they began, so that queues of pulls keep theirs."""
     parsed = podspec.parse(pod)
-    return resume.began_real_s(parsed) if resume.begun(parsed) else float("inf")
+    return resuming.began_real_s(parsed) if resuming.begun(parsed) else float("inf")

@@ -25,6 +25,12 @@ class Figures:
         )
         self._phase_late = Histogram(
             "servelab_phase_delay_seconds",
+            "How much later than due a phase of a pod's start ended.",
+            buckets=_LATE_BUCKETS,
+            registry=self._registry,
+        )
+        self._step_late = Histogram(
+            "servelab_step_delay_seconds",
             "How much later than due a step in a pod's life was taken.",
             buckets=_LATE_BUCKETS,
             registry=self._registry,
@@ -33,11 +39,24 @@ class Figures:
             "servelab_engine_exits", "Engines that ended by themselves.", registry=self._registry
         )
 
+        kinds = (
+            ("transfers", "Image pulls and weight reads under way, by kind."),
+            ("transfer_left_bytes", "What they have still to move."),
+            ("transfer_bytes_per_second", "What they move now, in emulated seconds."),
+        )
+        self._transfers = [
+            Gauge(f"servelab_{name}", text, ["kind"], registry=self._registry)
+            for name, text in kinds
+        ]
+
     def lease_late(self, real_s: float) -> None:
         self._lease_late.observe(max(0.0, real_s))
 
-    def phase_late(self, real_s: float) -> None:
-        self._phase_late.observe(max(0.0, real_s))
+    def late(self, real_s: float, phase: bool) -> None:
+        """A step in a pod's life was late, which ended a phase of its start or did not."""
+        self._step_late.observe(max(0.0, real_s))
+        if phase:
+            self._phase_late.observe(max(0.0, real_s))
 
     def engine_exited(self) -> None:
         self._exits.inc()
@@ -52,6 +71,16 @@ class Figures:
             counts[phase] = counts.get(phase, 0) + 1
         for phase, pods in counts.items():
             self._pods.labels(phase).set(pods)
+
+    def moving(self, under_way: Iterable[tuple[str, float, float]]) -> None:
+        """Transfers under way: kind (pull, load), bytes left, bytes per emulated second."""
+        sums = {kind: [0.0, 0.0, 0.0] for kind in ("pull", "load")}
+        for kind, left, rate in under_way:
+            for place, amount in enumerate((1.0, left, rate)):
+                sums[kind][place] += amount
+        for kind, amounts in sums.items():
+            for gauge, amount in zip(self._transfers, amounts, strict=True):
+                gauge.labels(kind).set(amount)
 
     def render(self) -> bytes:
         """The text exposition."""

@@ -30,6 +30,7 @@ class Query:
     tail_lines: int | None = None
     since_s: float | None = None
     limit_bytes: int | None = None
+    stream: str = "All"
 
 
 @dataclass(slots=True)

@@ -1,18 +1,20 @@
-"""What starting a pod takes on its node: pulls, and the steps of the engine if it has one.
+"""What starting a pod takes on its node: pulls, the steps of its engines, how others behave.
 
 The plan is ``modelserve.decide.coldstart``'s, the one the operator predicts with; here it gets
 its jitter, drawn from the pod's UID.
 """
 
 import contextlib
-from collections.abc import Mapping
+import functools
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from modelserve import errors
 from modelserve.api import names, quantities, wire
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, layers
 from modelserve.catalog import images as catalogue
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.surfaces import registry
@@ -34,66 +36,102 @@ class NodeFacts:
     """What the node says of itself."""
 
     gpu: gpus.Gpu
-    rates: coldstart.NodeRates
+    rates: nodefacts.NodeRates
     pool: str = ""
     registry_bytes_per_s: float | None = None  # what the registry gives the whole pool
+    warm: Callable[[], Mapping[str, int]] = dict  # bytes by weights in the page cache
+
+    def is_warm(self, launch: launches.Launch) -> bool:
+        """Whether all of the weights are in the page cache."""
+        size = launch.model.weight_bytes(launch.quantization)
+        return self.warm().get(nodefacts.weights_name(launch), 0) >= size
 
 
 @dataclass(frozen=True, slots=True)
-class PodPlan:
-    """Pulls by container, and the start of the engine, if the pod has one.
+class EnginePlan:
+    """One engine of the pod. ``links`` are bytes per second of those that its weights pass.
 
-    ``links`` are bytes per second of the links that its transfers pass.
-    ``refusal`` is what the engine's log says if it cannot start as written; it then ends with
-    ``exit_code``.
+    ``refusal`` is what its log says if it cannot start as written; it then ends with that code.
     """
 
-    works: Mapping[str, transfers.Work]
-    behaviors: Mapping[str, behavior.Behavior] = field(default_factory=dict)
-    images: Mapping[str, behavior.ImageFact] = field(default_factory=dict)
-    fault: str = ""  # what is wrong with its annotations
-    engine: starting.EngineStart | None = None
-    container: podspec.Container | None = None
+    spec: podspec.Container
+    start: starting.EngineStart
     refusal: str = ""
     exit_code: int = 1
     links: Mapping[str, float] = field(default_factory=dict)
 
 
-def plan(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> PodPlan:
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Pulls, behaviours and engines by container; ``fault`` is what is wrong with annotations.
+
+    ``links`` are bytes per second of the links that its transfers pass.
+    """
+
+    works: Mapping[str, transfers.Work]
+    links: Mapping[str, float]
+    behaviors: Mapping[str, behavior.Behavior]
+    images: Mapping[str, behavior.ImageFact]
+    engines: Mapping[str, EnginePlan]
+    fault: str = ""
+
+
+def of_pod(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> Plan:
     """Plan the pod's start on that node."""
     found, behaviors, fault = _annotated(pod)
     pulls = {spec.name: _pull(pod, spec, facts, found) for spec in pod.containers}
-    works = {name: route.work for name, route in pulls.items()}
-    links = {link: rate for route in pulls.values() for link, rate in route.links.items()}
-    for spec in pod.containers:
-        if spec.init:
-            continue
-        try:
-            launch = launches.parse(spec.raw, pod.annotations, facts.gpu)
-        except errors.UsageError as error:
-            told = _engine_plan(works, _refused(spec), spec, error.told(), USAGE_EXIT_CODE)
-            return replace(told, links=links)
-        except errors.InputError as error:
-            return replace(_engine_plan(works, _refused(spec), spec, f"ERROR {error}"), links=links)
-        if launch is not None:
-            refusal = _misfit(launch, facts.gpu)
-            cache = coldstart.CacheState(image_present=store.present(spec.image))
-            planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
-            load = _load(pod, launch, planned, facts)
-            engine = _engine(pod, spec, launch, planned, facts.gpu, load.work)
-            started = _engine_plan(works, _silent(engine) if refusal else engine, spec, refusal)
-            return replace(started, links={**links, **load.links})
-    return PodPlan(works, behaviors, found, fault, links=links)
+    started = [
+        engine
+        for spec in pod.containers
+        if spec.main and (engine := _engine(pod, spec, facts, store)) is not None
+    ]
+    links = [route.links for route in pulls.values()] + [engine.links for engine in started]
+    return Plan(
+        {name: route.work for name, route in pulls.items()},
+        {link: rate for each in links for link, rate in each.items()},
+        behaviors,
+        found,
+        {engine.spec.name: engine for engine in started},
+        fault,
+    )
 
 
-def _engine_plan(
-    works: Mapping[str, transfers.Work],
-    engine: starting.EngineStart,
-    spec: podspec.Container,
-    refusal: str,
-    exit_code: int = 1,
-) -> PodPlan:
-    return PodPlan(works, engine=engine, container=spec, refusal=refusal, exit_code=exit_code)
+def again(
+    pod: podspec.Pod, container: str, facts: NodeFacts, store: images.NodeImages
+) -> EnginePlan | None:
+    """How an engine starts that has run on the node before; None if the container is none."""
+    spec = next(each for each in pod.containers if each.name == container)
+    return _engine(pod, spec, facts, store)
+
+
+def _engine(
+    pod: podspec.Pod, spec: podspec.Container, facts: NodeFacts, store: images.NodeImages
+) -> EnginePlan | None:
+    try:
+        launch = _launch(json.dumps([spec.raw, dict(pod.annotations)]), facts.gpu.key)
+    except errors.UsageError as error:
+        return EnginePlan(spec, _refused(spec), error.told(), USAGE_EXIT_CODE)
+    except errors.InputError as error:
+        said = str(error) if isinstance(error, errors.StartRefused) else f"ERROR {error}"
+        return EnginePlan(spec, _refused(spec), said)
+    if launch is None:
+        return None
+    refusal = _misfit(launch, facts.gpu)
+    there = frozenset[str]() if store.present(spec.image) else store.digests()
+    cache = nodefacts.CacheState(
+        store.present(spec.image), page_cached=facts.is_warm(launch), layers=there
+    )
+    planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
+    load = _load(pod, launch, facts)
+    start = _start(pod, spec, launch, planned, facts.gpu, load.work)
+    return EnginePlan(spec, _silent(start) if refusal else start, refusal, links=load.links)
+
+
+@functools.lru_cache(maxsize=256)
+def _launch(text: str, gpu: str) -> launches.Launch | None:
+    """Read once for all pods of a Deployment: [container, annotations] as JSON, the GPU's key."""
+    container, annotations = json.loads(text)
+    return launches.parse(container, annotations, gpus.find(gpu))
 
 
 def _annotated(
@@ -123,21 +161,24 @@ def _silent(engine: starting.EngineStart) -> starting.EngineStart:
     return replace(engine, steps=(*before, replace(last, lines=())))
 
 
-def _load(
-    pod: podspec.Pod, launch: launches.Launch, planned: coldstart.Plan, facts: NodeFacts
-) -> routes.Route:
+def _load(pod: podspec.Pod, launch: launches.Launch, facts: NodeFacts) -> routes.Route:
     """The read of the weights. A pool has one backend of each storage class."""
     known = launch.storage_class
-    return routes.weights(
-        planned.weights,
-        pod.node,
-        f"{facts.pool}/{known.name if known is not None else ''}",
-        connections=launch.tensor_parallel,
-        factor=jitter.factor(pod.uid, wire.Phase.WEIGHT_LOAD),
+    cold, warm = (
+        routes.weights(
+            coldstart.weights(launch, facts.gpu, facts.rates, warm=warm),
+            pod.node,
+            f"{facts.pool}/{known.name if known is not None else ''}",
+            connections=launch.tensor_parallel,
+            factor=jitter.factor(pod.uid, wire.Phase.WEIGHT_LOAD),
+        )
+        for warm in (False, True)
     )
+    kept = coldstart.page_cacheable(launch)
+    return routes.WeightRead.of(cold, nodefacts.weights_name(launch), warm if kept else None)
 
 
-def _engine(
+def _start(
     pod: podspec.Pod,
     spec: podspec.Container,
     launch: launches.Launch,
@@ -179,7 +220,6 @@ def _pull(
     said = told.get(spec.image, behavior.ImageFact())
     known = catalogue.find(spec.image)
     size = known.compressed_bytes if known else UNKNOWN_IMAGE_BYTES
-    share = known.largest_layer_share if known else catalogue.LARGEST_LAYER_SHARE
     wanted = pod.annotations.get(names.IMAGE_SIZE)
     if wanted and not spec.init:
         # One that cannot be read is told in the pod's log, by the engine's own parser.
@@ -188,21 +228,12 @@ def _pull(
     size = size if said.size_bytes is None else said.size_bytes
     if said.pull_s is not None:
         return routes.Route(transfers.Work(said.pull_s, size), {})
-    registry = coldstart.Limit(
-        coldstart.Binds.REGISTRY, facts.rates.registry_bytes_per_s, shared=True
-    )
-    network = coldstart.Limit(coldstart.Binds.NETWORK, facts.rates.network_bytes_per_s, shared=True)
-    pull = coldstart.Pull(
-        present=False,
-        download=coldstart.Transfer(size, (registry, network)),
-        unpack_bytes_per_s=facts.rates.unpack_bytes_per_s,
-        largest_layer_share=share,
-        cached_s=catalogue.pull_defaults().cached_s,
-    )
-    return routes.pull(
-        pull,
+    work, links = routes.ImagePull.of(
+        layers.of(spec.image, size),
+        facts.rates,
         pod.node,
         registry_bytes_per_s=facts.registry_bytes_per_s,
         pool=facts.pool,
         factor=jitter.factor(pod.uid, f"pull/{spec.name}"),
     )
+    return routes.Route(work, links)

@@ -1,5 +1,6 @@
 """A pod as the kubelet reads it: containers, probes, pull policies, grace."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -30,6 +31,7 @@ class Probe:
     scheme: str
     target: str = "httpGet"
     grace_real_s: float | None = None  # of a kill for its sake; None: the pod's
+    timeout_s: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +45,35 @@ class Container:
     sidecar: bool
     probes: tuple[Probe, ...]
     raw: Mapping[str, Any]
+    ephemeral: bool = False  # added while the pod ran: it never restarts, and nothing waits for it
+
+    @property
+    def main(self) -> bool:
+        """One of those that the pod is there for."""
+        return not self.init and not self.ephemeral
 
     def probe(self, kind: ProbeKind) -> Probe | None:
         return next((probe for probe in self.probes if probe.kind is kind), None)
 
     @property
+    def resources(self) -> Mapping[str, Mapping[str, str]]:
+        """Requests and limits, as far as it has any."""
+        asked = self.raw.get("resources") or {}
+        return {kind: asked[kind] for kind in ("limits", "requests") if asked.get(kind)}
+
+    @property
     def field_path(self) -> str:
         """Where the container stands in the pod, as events name it."""
-        return f"spec.{'initContainers' if self.init else 'containers'}{{{self.name}}}"
+        kind = "initContainers" if self.init else "containers"
+        return f"spec.{'ephemeralContainers' if self.ephemeral else kind}{{{self.name}}}"
 
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What the kubelet needs of a pod; ``containers`` in start order, init containers first."""
+    """What the kubelet needs of a pod.
+
+    ``containers`` in start order: init containers first, ephemeral ones last.
+    """
 
     namespace: str
     name: str
@@ -90,6 +108,10 @@ def parse(pod: Object) -> Pod:
     meta, spec = pod["metadata"], pod["spec"]
     init = [_container(c, init=True) for c in spec.get("initContainers") or ()]
     main = [_container(c, init=False) for c in spec["containers"]]
+    added = [
+        dataclasses.replace(_container(c, init=False), ephemeral=True)
+        for c in spec.get("ephemeralContainers") or ()
+    ]
     gates = spec.get("readinessGates") or ()
     return Pod(
         namespace=meta["namespace"],
@@ -99,7 +121,7 @@ def parse(pod: Object) -> Pod:
         generation=int(meta.get("generation", 1)),
         restart_policy=spec.get("restartPolicy", "Always"),
         readiness_gates=tuple(gate["conditionType"] for gate in gates),
-        containers=(*init, *main),
+        containers=(*init, *main, *added),
         raw=pod,
     )
 
@@ -149,6 +171,7 @@ def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | N
         scheme=str(target.get("scheme", "HTTP")).lower(),
         target=how,
         grace_real_s=None if grace is None else float(grace),
+        timeout_s=float(raw.get("timeoutSeconds", 1)),
     )
 
 

@@ -2,25 +2,34 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import socket
 import ssl
-from collections.abc import AsyncIterator
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from aiohttp import web
 
 from modelserve import errors
+from modelserve import ports as api
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube, signals, timescale
-from servelab.node import emulator, figures, kubelet_server, registration
+from servelab.engine import pool as worker_pool
+from servelab.node import emulator, figures, shards
+from servelab.node.pools import registration
+from servelab.node.serving import access, inspecting, selfsigned, telemetry
+from servelab.node.serving import server as kubelet_server
 
 log = logging.getLogger(__name__)
 
 SHUTDOWN_REAL_S = 1.0
 PORT_FILE = "kubelet-port"
+# Objects until the youngest are looked through, and how often until the older ones are too.
+GC_THRESHOLDS = (20_000, 20, 50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +41,12 @@ class Settings:
     time_scale: float
     kubelet_listen: tuple[str, int]
     kubelet_files: kubelet_server.Files | None  # None: no kubelet API
+    kubelet_self_signed: bool  # make the files, and ask the cluster for its client CA
+    kubelet_exec: bool  # whether exec, attach, run and port-forward are served
     workers: int
     data_dir: Path | None
     metrics_listen: tuple[str, int]
+    shard: str = ""  # name among emulators that share the nodes; empty for the only one
 
 
 async def run(settings: Settings) -> None:
@@ -55,23 +67,79 @@ async def _serve(settings: Settings) -> None:
         cluster = await kube.KubeCluster.connect(settings.kubeconfig)
         await stack.enter_async_context(cluster)
         await timescale.check(cluster, settings.namespace, settings.time_scale)
+        if settings.kubelet_self_signed:
+            directory = settings.data_dir or stack.enter_context(_temporary())
+            host = settings.kubelet_listen[0]
+            own = await selfsigned.files(cluster, host, directory / "pki", clock.wall_s())
+            context = kubelet_server.server_context(own)
         kubelet = registration.Kubelet(settings.kubelet_listen[0], _port(kubelet_socket))
+        us = shards.Shard(cluster, clock, settings.shard) if settings.shard else None
         started = await stack.enter_async_context(
-            emulator.running(cluster, clock, settings.workers, kubelet, numbers)
+            _emulating(cluster, clock, settings.workers, kubelet, numbers, us)
         )
+        inspector = inspecting.Inspector(started)
         if context is None:
             log.warning("no kubelet API: kubectl logs will not work for pods on emulated nodes")
         else:
-            api = kubelet_server.KubeletServer(started.lookup, started.pods, started.unix_s)
+            options = kubelet_server.Options(
+                access.Access(cluster, clock.real_s), settings.kubelet_exec
+            )
+            api = kubelet_server.KubeletServer(inspector, options)
             await stack.enter_async_context(_site(api.app, kubelet_socket, context))
-        metrics = _metrics_app(started, numbers)
+        metrics = _metrics_app(started, numbers, inspector)
         await stack.enter_async_context(_site(metrics, metrics_socket, None))
         ports = {"kubeletPort": kubelet.port, "metricsPort": _port(metrics_socket)}
+        _rest_garbage_collection()
         print(json.dumps({"ready": True, **ports}), flush=True)  # noqa: T201 - tells the starter
         await started.run()
 
 
-def _metrics_app(started: emulator.Emulator, numbers: figures.Figures) -> web.Application:
+@contextlib.asynccontextmanager
+async def _emulating(
+    cluster: api.Cluster,
+    clock: api.Clock,
+    workers: int,
+    kubelet: registration.Kubelet,
+    numbers: figures.Figures,
+    us: shards.Shard | None = None,
+) -> AsyncIterator[emulator.Emulator]:
+    """The emulator with its engine workers. Raises SetUpError, ClusterError."""
+    holder: list[emulator.Emulator] = []
+
+    def ask(method: Callable[[emulator.Emulator], Callable[..., None]]) -> Callable[..., None]:
+        return lambda *arguments: method(holder[0])(*arguments) if holder else None
+
+    engines = worker_pool.WorkerPool(
+        workers,
+        clock.scale,
+        on_log=ask(lambda found: found.engine_logged),
+        on_exit=ask(lambda found: found.engine_exited),
+    )
+    holder.append(emulator.Emulator(cluster, clock, engines, kubelet, numbers, us))
+    await engines.start()
+    try:
+        async with holder[0]:
+            yield holder[0]
+    finally:
+        await engines.stop()
+
+
+def _rest_garbage_collection() -> None:
+    """What was loaded so far stays: looking through it again would stop everything for a while."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="servelab-emulator-") as name:
+        yield Path(name)
+
+
+def _metrics_app(
+    started: emulator.Emulator, numbers: figures.Figures, inspector: inspecting.Inspector
+) -> web.Application:
     async def metrics(request: web.Request) -> web.Response:
         started.count()
         return web.Response(body=numbers.render(), content_type="text/plain", charset="utf-8")
@@ -79,8 +147,13 @@ def _metrics_app(started: emulator.Emulator, numbers: figures.Figures) -> web.Ap
     async def healthz(request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
+    async def dcgm(request: web.Request) -> web.Response:
+        nodes = started.served_nodes()
+        return await telemetry.exported(inspector, [nodes[name] for name in sorted(nodes)])
+
     app = web.Application()
     app.router.add_get("/metrics", metrics)
+    app.router.add_get("/metrics/dcgm", dcgm)
     app.router.add_get("/healthz", healthz)
     return app
 

@@ -2,33 +2,33 @@
 
 import asyncio
 import contextlib
-import hashlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+import random
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from modelserve import errors, ports
-from modelserve.api import conditions, timestamps
+from modelserve import ports
+from modelserve.api import conditions, names, timestamps
+from modelserve.api.faults import FaultType
 from servelab.engine import stamps
 from servelab.node import (
     actions,
     admission,
-    configuration,
+    commands,
     journal,
+    lookups,
     machine,
     planning,
     podspec,
-    resume,
-    stages,
-    wording,
+    profiles,
+    starting,
     writer,
 )
 from servelab.node.addresses import PodAddresses
-from servelab.node.context import NEVER
-from servelab.node.kubelet import resuming, state
-from servelab.node.kubelet.life import PlainLife
-from servelab.node.ports import Engines, Life
+from servelab.node.kubelet import life, resuming, state
+from servelab.node.kubelet.runtime import NEVER
+from servelab.node.ports import Engines
 
 log = logging.getLogger(__name__)
 
@@ -38,13 +38,19 @@ CONFIGURATION_REAL_S = 2.0
 
 @dataclass(slots=True)
 class Services:
-    """What all pods of the process share. ``unix_s`` never goes back; ``late`` hears of delays."""
+    """What all pods of the process share. ``unix_s`` never goes back; ``late`` hears of delays,
+    and whether a phase of a start was late.
+
+    ``may_write`` says of a node by name whether it is ours to write for.
+    """
 
     cluster: ports.Cluster
     engines: Engines
     addresses: PodAddresses
     unix_s: Callable[[], float]
-    late: Callable[[float], None] = lambda real_s: None
+    late: Callable[[float, bool], None] = lambda real_s, phase: None
+    may_write: Callable[[str], bool] = lambda node: True
+    rng: random.Random = field(default_factory=random.Random)
     writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(64))
 
 
@@ -62,54 +68,105 @@ class PodRunner:
         self.node = node
         self.journals: dict[str, journal.Journal] = {}
         self._services = services
-        self._plan = planning.plan(pod, node.facts, node.host.images)
-        self._refusal = self._plan.refusal
+        self._plan = planning.of_pod(pod, node.facts, node.host.images)
         node.links.learn(self._plan.links)
         self.life = self._begin(pod, rejection)
-        self._writer = writer.PodWriter(services.cluster, pod.raw, services.writes)
+        self._brief = node.brief and not self._plan.engines
+        self._writer = writer.PodWriter(
+            services.cluster, pod.raw, services.writes, self._mute, rng=services.rng
+        )
+        self._unseen: podspec.Pod | None = None
         self._wake = asyncio.Event()
-        self._commands: asyncio.Queue[actions.Command] = asyncio.Queue()
+        self._began_s = services.unix_s()
+        self._commands = commands.Commands(
+            self.life,
+            self._plan,
+            services.engines,
+            node.facts.gpu.product_label,
+            services.unix_s,
+            self._wake.set,
+            self.logged,
+        )
         self._tasks: list[asyncio.Task[None]] = []
-        self._drains: set[asyncio.Task[None]] = set()
+        self._wrong_faults = ""
+        self._served = any(each.returning for each in self.life.state.engines.values())
+        self.befall()
 
     @property
     def pod(self) -> podspec.Pod:
         return self.life.pod
 
+    def xid(self, container: str) -> int:
+        """Number of the XID error that the container's GPUs have; 0 for none."""
+        found = self.life.state.faults.holding(FaultType.XID, self._services.unix_s(), container)
+        return 0 if found is None else found.xid
+
+    @property
+    def returning(self) -> bool:
+        """Whether an engine that served before a restart of ours does not yet, or nobody knows."""
+        engines = self.life.state.engines.values()
+        return self._served and (any(e.returning for e in engines) or not self._writer.idle)
+
     def entry(self, container: str) -> Mapping[str, Any] | None:
         """What the pod's status tells of the container; None if there is none of that name."""
         return self.life.entry(container)
 
-    def _begin(self, pod: podspec.Pod, rejection: admission.Rejection | None) -> Life:
-        plan, services = self._plan, self._services
-        address = services.addresses.restore(pod.uid, resume.known_ip(pod))
-        if plan.engine is not None and rejection is None:
-            arguments = (pod, self.node.host, address, plan.works, plan.engine)
-            if resume.begun(pod):
-                return resume.life(*arguments, services.unix_s())
-            return stages.PodLife(*arguments)
+    def _begin(self, pod: podspec.Pod, rejection: admission.Rejection | None) -> life.PodLife:
+        plan, node = self._plan, self.node
+        address = self._services.addresses.restore(pod.uid, resuming.known_ip(pod))
         for image, fact in plan.images.items():
-            if fact.present and not self.node.host.images.present(image):
-                self.node.host.images.add(image, fact.size_bytes or 0)
+            if fact.present and not node.host.images.present(image):
+                node.host.images.add(image, fact.size_bytes or 0)
         around = state.Surroundings(
-            self.node.host, address, plan.works, plan.behaviors, plan.images, rejection
+            node.host,
+            address,
+            plan.works,
+            plan.behaviors,
+            plan.images,
+            rejection,
+            {name: each.start for name, each in plan.engines.items()},
+            gpu_memory_gib=node.facts.gpu.driver_memory_mib / 1024,
+            again=self._again,
         )
-        return resuming.resume(pod, around) if resume.begun(pod) else PlainLife(pod, around)
+        if resuming.begun(pod):
+            return resuming.resume(pod, around, self._services.unix_s())
+        return life.PodLife(pod, around)
+
+    def _again(self, container: str) -> starting.EngineStart | None:
+        """What the node has kept makes another start quicker."""
+        found = planning.again(self.pod, container, self.node.facts, self.node.host.images)
+        if found is None:
+            return None
+        self.node.links.learn(found.links)
+        return found.start
 
     def start(self) -> None:
         """Begin to drive it."""
         if self._plan.fault:
             self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
         self.see(self.pod)
-        work = (self._live(), self._writer.run(), self._command())
+        work = (self._live(), self._writer.run(), self._commands.run())
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
         for task in self._tasks:
             task.add_done_callback(self._ended)
 
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Write these on the pod."""
+        self._writer.annotate(annotations)
+
     def see(self, pod: podspec.Pod) -> None:
         """The watch told of the pod as it stands now."""
+        if self._cut_off():
+            self._unseen = pod
+            return
         now, meta = self._services.unix_s(), pod.raw["metadata"]
+        news = pod.annotations.get(names.FAULTS) != self.pod.annotations.get(names.FAULTS)
+        if len(pod.containers) > len(self.pod.containers):
+            found = planning.of_pod(pod, self.node.facts, self.node.host.images)
+            self.life.extend(found.works, found.behaviors, found.images)
         self.life.update(pod, now)
+        if news:
+            self.befall()
         if meta.get("deletionTimestamp"):
             # The stamp is the deadline, cut to seconds; the grace from now on is exact but for
             # pods that were going before we came.
@@ -118,40 +175,76 @@ class PodRunner:
         self._reassert(pod)
         self._wake.set()
 
+    def back(self) -> None:
+        """Its node may reach the API server again, and sees what it missed."""
+        if self._unseen is not None and not self._cut_off():
+            pod, self._unseen = self._unseen, None
+            self.see(pod)
+
+    def _cut_off(self) -> bool:
+        return self.node.trouble.ailment(self._services.unix_s()).cut_off
+
+    def _mute(self) -> bool:
+        return self._cut_off() or not self._services.may_write(self.node.name)
+
+    def befall(self) -> None:
+        """What goes wrong with it may have changed: by its own annotation, or for its node."""
+        began_s = resuming.began_real_s(self.pod) if resuming.begun(self.pod) else self._began_s
+        faults, wrong = self.node.trouble.of_pod(self.pod, began_s)
+        if wrong and wrong != self._wrong_faults:
+            self.node.sink.emit(self._subject(), "Warning", "InvalidFaults", wrong)
+        self._wrong_faults = wrong
+        self.life.befall(faults, self._services.unix_s())
+        self._wake.set()
+
     def moved(self) -> None:
         """A pull or a load of its ends at another time than was told."""
         self.life.moved(self._services.unix_s())
         self._wake.set()
 
-    def exited(self, code: int) -> None:
-        """The engine went with its worker process."""
-        self.life.exited(code, self._services.unix_s())
+    def exited(self, key: str, code: int) -> None:
+        """The engine of that key went with its worker process."""
+        for container in self._plan.engines:
+            if self._commands.key(container) == key:
+                self.life.exited(container, code, self._services.unix_s())
         self._wake.set()
 
-    def logged(self, line: str) -> None:
-        """The engine wrote a line."""
-        if self._plan.container is not None:
-            self._journal(self._plan.container.name).append(self._services.unix_s(), line)
+    def wrote(self, key: str, line: str) -> None:
+        """The engine of that key wrote a line."""
+        for container in self._plan.engines:
+            if self._commands.key(container) == key:
+                self.logged(container, line)
+
+    def logged(self, container: str, line: str) -> None:
+        """A container wrote a line."""
+        self._journal(container).append(self._services.unix_s(), line)
+
+    async def leave(self) -> None:
+        """Another process goes on with the pod: stop at once, and end our engine in silence."""
+        await self.stop()
+        await self._commands.kill_all()
+        for found in self.journals.values():
+            found.end()
 
     async def gone(self) -> None:
         """The object is gone: stop at once, end the engine, give the address back."""
         await self.stop()
         self._services.addresses.free(self.pod.uid)
+        self.node.left(self.pod.uid, self._services.unix_s())
         for action in self.life.removed(self._services.unix_s()):
             self._do(action)
         for key in self.life.pulls():
             self.node.host.images.abandon(key)
-        if self._plan.engine is not None:
-            await self._quietly(self._services.engines.kill(self.pod.uid))
+        await self._commands.kill_all()
         for found in self.journals.values():
             found.end()
 
     async def stop(self) -> None:
         """Stop driving; the engine and the pod stay as they are."""
-        tasks = [*self._tasks, *self._drains]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._commands.stop()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -165,50 +258,20 @@ class PodRunner:
             now = self._services.unix_s()
             if missing and now >= look_due:
                 missing = await self._look_for_configuration()
+            taken = self.life.advance(now)
             if now > due:
-                self._services.late(now - due)
-            for action in self.life.advance(now):
+                self._services.late(now - due, any(map(_is_phase, taken)))
+            for action in taken:
                 self._do(action)
             due = self.life.next_wake_real_s()
             look_due = now + CONFIGURATION_REAL_S if missing else NEVER
             await self._pause(min(due, look_due))
 
     async def _look_for_configuration(self) -> bool:
-        """Find what the environment of its containers misses; returns whether anything."""
-        if not isinstance(self.life, PlainLife):
-            return False
-        wanted = {spec.name: configuration.references(spec) for spec in self.pod.containers}
-        mounts = configuration.volumes(self.pod)
-        every = {reference for found in wanted.values() for reference in found}
-        every |= {reference for _, reference in mounts}
-        found = {
-            (reference.kind, reference.name): keys
-            for reference in every
-            if (keys := await self._keys(reference)) is not None
-        }
-        faults = {
-            name: configuration.fault(self.pod.namespace, references, found)
-            for name, references in wanted.items()
-        }
-        self.life.state.config_faults = faults
-        unmounted = (
-            wording.mount_failed(volume, why)
-            for volume, reference in mounts
-            if (why := configuration.fault(self.pod.namespace, [reference], found))
-        )
-        self.life.state.volume_fault = next(unmounted, "")
-        return any(faults.values()) or bool(self.life.state.volume_fault)
-
-    async def _keys(self, reference: configuration.Reference) -> frozenset[str] | None:
-        """The keys it has; None if it does not exist. What we may not see counts as complete."""
-        kind = ports.SECRETS if reference.kind == "Secret" else ports.CONFIG_MAPS
-        try:
-            found = await self._services.cluster.get(kind, self.pod.namespace, reference.name)
-        except errors.NotFound:
-            return None
-        except errors.ClusterError:
-            return frozenset([reference.key])
-        return frozenset({**(found.get("data") or {}), **(found.get("binaryData") or {})})
+        """Find what its containers and volumes miss; returns whether anything."""
+        found = await lookups.missing(self._services.cluster, self.pod)
+        self.life.state.config_faults, self.life.state.volume_fault = found
+        return any(found[0].values()) or bool(found[1])
 
     async def _pause(self, until_real_s: float) -> None:
         if until_real_s == NEVER:
@@ -221,7 +284,8 @@ class PodRunner:
     def _do(self, action: actions.Action) -> None:
         match action:
             case actions.WriteStatus(status):
-                self._writer.status(status)
+                if not (self._brief and profiles.can_wait(status)):
+                    self._writer.status(status)
             case actions.Annotate(annotations):
                 self._writer.annotate(annotations)
             case actions.Emit():
@@ -231,13 +295,17 @@ class PodRunner:
             case actions.NewLog(container):
                 self._journal(container).rotate()
             case actions.Command():
-                self._commands.put_nowait(action)
+                self._commands.put(action)
+            case actions.Slow(path, factor):
+                self.node.slow(self.pod.uid, path, factor, self._services.unix_s())
             case actions.Delete():
                 self._writer.delete()
             case actions.ImagesChanged():
                 self.node.images_changed()
 
     def _emit(self, event: actions.Emit) -> None:
+        if self._brief and not profiles.is_told(event.kind):
+            return
         if self.node.ration.lets(self.pod.uid, event.kind, self._services.unix_s()):
             self.node.sink.emit(
                 self._subject(),
@@ -246,62 +314,6 @@ class PodRunner:
                 event.message,
                 field_path=event.field_path,
             )
-
-    async def _command(self) -> None:
-        while True:
-            command = await self._commands.get()
-            if command.verb is actions.Verb.DRAIN:
-                # Not waited for: the grace may end first, and then it is killed.
-                task = asyncio.create_task(self._drain(command.grace_real_s))
-                self._drains.add(task)
-                task.add_done_callback(self._drains.discard)
-                continue
-            try:
-                await self._obey(command.verb)
-            except errors.ModelServeError as error:
-                self._failed(error)
-            self._wake.set()
-
-    async def _obey(self, verb: actions.Verb) -> None:
-        engines, uid = self._services.engines, self.pod.uid
-        if verb is actions.Verb.RESERVE:
-            self.life.reserved(await self._reserve())
-        elif verb is actions.Verb.SERVE:
-            if self._refusal:
-                raise errors.InputError(self._refusal)
-            await engines.serve(uid)
-            self.life.serving(self._services.unix_s())
-        elif verb is actions.Verb.KILL:
-            await engines.kill(uid)
-
-    async def _reserve(self) -> str:
-        """The engine's address; empty for one that will fail when it has loaded."""
-        assert self._plan.container is not None
-        if self._refusal:
-            return ""
-        try:
-            return await self._services.engines.reserve(
-                self.pod.uid,
-                self._plan.container.raw,
-                self.pod.annotations,
-                self.node.facts.gpu.product_label,
-                _seed(self.pod.uid),
-            )
-        except errors.InputError as error:
-            self._refusal = f"ERROR {error}"
-            return ""
-
-    async def _drain(self, grace_real_s: float) -> None:
-        await self._quietly(self._services.engines.drain(self.pod.uid, grace_real_s))
-        self.life.drained(self._services.unix_s())
-        self._wake.set()
-
-    def _failed(self, error: errors.ModelServeError) -> None:
-        """The engine could not start: it says why, and exits as the real one would."""
-        log.warning("engine of pod %s/%s: %s", self.pod.namespace, self.pod.name, error)
-        for line in (self._refusal or f"ERROR {error}").splitlines():
-            self.logged(line)
-        self.life.exited(self._plan.exit_code, self._services.unix_s())
 
     def _reassert(self, pod: podspec.Pod) -> None:
         """After a lapse the node controller set the pod unready: a kubelet takes that back."""
@@ -320,16 +332,11 @@ class PodRunner:
         kind = {"apiVersion": "v1", "kind": "Pod"}
         return {**kind, "metadata": self.pod.raw["metadata"]}
 
-    async def _quietly(self, work: Awaitable[None]) -> None:
-        try:
-            await work
-        except errors.ModelServeError as error:
-            log.debug("engine of pod %s/%s: %s", self.pod.namespace, self.pod.name, error)
+
+def _is_phase(action: actions.Action) -> bool:
+    """Whether it tells that a phase of a start has begun or ended."""
+    return isinstance(action, actions.Annotate) and names.PHASES in action.annotations
 
 
 def _ready(pod: ports.Object) -> str:
     return str(conditions.find(pod, "Ready").get("status", ""))
-
-
-def _seed(uid: str) -> int:
-    return int.from_bytes(hashlib.sha256(uid.encode()).digest()[:4])

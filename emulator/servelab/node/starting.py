@@ -79,6 +79,12 @@ class ColdStart:
         return self._stamps[-1].start_ms / 1000
 
     @property
+    def launched_real_s(self) -> float | None:
+        """When the first timed step began, with the container; None if that is still to come."""
+        timed = (stamp for stamp in self._stamps if stamp.phase in TIMED)
+        return next((stamp.start_ms / 1000 for stamp in timed), None)
+
+    @property
     def step(self) -> Step | None:
         """The timed step that runs; None in other phases."""
         done = sum(stamp.phase in TIMED for stamp in self._stamps)

@@ -50,6 +50,10 @@ def failed_probe_kill(container: str, kind: str) -> str:
     return f"Container {container} failed {kind} probe, will be restarted"
 
 
+def resize_kill(container: str) -> str:
+    return f"Container {container} resize requires restart"
+
+
 def probe_failed(kind: str, why: str) -> str:
     """``kind`` is Startup, Readiness or Liveness."""
     return f"{kind} probe failed: {why}"
@@ -58,6 +62,14 @@ def probe_failed(kind: str, why: str) -> str:
 def refused(scheme: str, ip: str, port: int, path: str) -> str:
     """What an HTTP probe says of a port on which nothing listens."""
     return f'Get "{scheme}://{ip}:{port}{path}": dial tcp {ip}:{port}: connect: connection refused'
+
+
+def timed_out(scheme: str, ip: str, port: int, path: str) -> str:
+    """What an HTTP probe says of a server that takes the connection and never answers."""
+    return (
+        f'Get "{scheme}://{ip}:{port}{path}": context deadline exceeded '
+        "(Client.Timeout exceeded while awaiting headers)"
+    )
 
 
 def back_off_event(container: str, namespace: str, pod: str, uid: str) -> str:
@@ -98,6 +110,14 @@ def answered(status: int) -> str:
 def not_connected(ip: str, port: int) -> str:
     """What a TCP probe says of a port on which nothing listens."""
     return f"dial tcp {ip}:{port}: connect: connection refused"
+
+
+def no_grpc(ip: str, port: int, timeout_s: float) -> str:
+    """What a gRPC probe says where nothing listens: it tries until its time is over."""
+    return (
+        f'timeout: failed to connect service "{ip}:{port}" within {duration(timeout_s)}: '
+        "context deadline exceeded"
+    )
 
 
 def back_off_pull(image: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import random
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from modelserve import errors, ports
@@ -13,22 +13,37 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE_REAL_S = 0.1
 LONGEST_PAUSE_REAL_S = 5.0
+HELD_LOOK_REAL_S = 0.25
 
 
 class PodWriter:
     """``run`` it as a task. Annotations go before the status, the deletion goes last."""
 
-    def __init__(self, cluster: ports.Cluster, pod: ports.Object, limit: asyncio.Semaphore) -> None:
+    def __init__(
+        self,
+        cluster: ports.Cluster,
+        pod: ports.Object,
+        limit: asyncio.Semaphore,
+        held: Callable[[], bool] = lambda: False,
+        sleep_real: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        """While ``held``, nothing is written."""
+        self._sleep = sleep_real
         meta = pod["metadata"]
         self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
         self._cluster = cluster
         self._limit = limit
+        self._held = held
         self._annotations: dict[str, str] = {}
         self._status: Mapping[str, Any] | None = None
         self._sent: Mapping[str, Any] | None = None
         self._delete = False
         self._work = asyncio.Event()
-        self._backoff = backoff.Backoff(random.Random(), FIRST_PAUSE_REAL_S, LONGEST_PAUSE_REAL_S)
+        self._backoff = backoff.Backoff(
+            rng or random.Random(), FIRST_PAUSE_REAL_S, LONGEST_PAUSE_REAL_S
+        )
+        self._failing = False
         self.version = ""
 
     @property
@@ -67,6 +82,9 @@ class PodWriter:
         """Write until the pod is gone."""
         while True:
             await self._work.wait()
+            if self._held():
+                await self._sleep(HELD_LOOK_REAL_S)
+                continue
             try:
                 async with self._limit:
                     if await self._write():
@@ -76,6 +94,7 @@ class PodWriter:
             except errors.ClusterError as error:
                 await self._failed(error)
                 continue
+            self._failing = False
             self._backoff.reset()
             if not (self._annotations or self._status is not None or self._delete):
                 self._work.clear()
@@ -83,12 +102,16 @@ class PodWriter:
     async def _failed(self, error: errors.ClusterError) -> None:
         """Wait before another try; what the server refuses for good is not tried again."""
         where = f"{self._namespace}/{self._name}"
-        if isinstance(error, errors.Unavailable | errors.Conflict):
-            log.debug("writing pod %s again: %s", where, error)
-        else:
+        if isinstance(error, errors.Invalid):
             log.error("cannot write pod %s: %s", where, error)
             self._annotations, self._status = {}, None
-        await asyncio.sleep(self._backoff.next_real_s())
+        else:
+            refused = isinstance(error, errors.Forbidden) and not self._failing
+            level = logging.WARNING if refused else logging.DEBUG
+            log.log(level, "writing pod %s again: %s", where, error)
+        self._failing = True
+        wish_real_s = getattr(error, "retry_after_s", None) or 0.0
+        await self._sleep(max(self._backoff.next_real_s(), wish_real_s))
 
     async def _write(self) -> bool:
         if self._annotations:

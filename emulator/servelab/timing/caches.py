@@ -4,31 +4,19 @@ State in, state out. Sizes are bytes; times are emulated seconds. Thresholds and
 kubelet's defaults; it looks every five minutes.
 """
 
-import hashlib
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
+from modelserve.catalog import layers as catalogue
+
 GC_EVERY_S = 300.0
-# What tags of one repository share: CUDA's part of an engine's image without weights, 2.8 of 5.2 GB
-# (bentoml.com on cold starts, April 2025).
-BASE_SHARE = 0.54
-
-
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A layer by its digest: bytes a pull moves, bytes on the disk."""
-
-    digest: str
-    compressed_bytes: int
-    unpacked_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """An image on the node's disk, since when, and when a container last used it."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[catalogue.Layer, ...]
     detected_s: float
     used_s: float
 
@@ -56,7 +44,7 @@ class Images:
     other_bytes: int = 0
     by_name: Mapping[str, Kept] = field(default_factory=dict)
 
-    def layers(self) -> dict[str, Layer]:
+    def layers(self) -> dict[str, catalogue.Layer]:
         """Each layer that is there, once, whatever number of images have it."""
         return {layer.digest: layer for kept in self.by_name.values() for layer in kept.layers}
 
@@ -93,50 +81,7 @@ class Swept:
         return self.freed_bytes < self.wanted_bytes
 
 
-def layers_of(
-    reference: str,
-    repository: str,
-    compressed_bytes: int,
-    unpacked_bytes: int,
-    largest_layer_share: float,
-) -> tuple[Layer, ...]:
-    """Layers of an image of which only sizes are known: the repository's base, then its own.
-
-    None is larger than the largest, which is the image's own. Sizes sum up to the image's.
-    """
-    largest = min(1.0, max(0.01, largest_layer_share))
-    base = min(BASE_SHARE, 1.0 - largest)
-    parts = [(repository, share) for share in _split(base, largest)]
-    parts += [(reference, share) for share in (largest, *_split(1.0 - base - largest, largest))]
-    edges = [0.0]
-    for _, share in parts:
-        edges.append(edges[-1] + share / sum(part for _, part in parts))
-    return tuple(
-        Layer(
-            f"sha256:{hashlib.sha256(f'{whose}/{place}/{share:.4f}'.encode()).hexdigest()}",
-            round(edges[place + 1] * compressed_bytes) - round(edges[place] * compressed_bytes),
-            round(edges[place + 1] * unpacked_bytes) - round(edges[place] * unpacked_bytes),
-        )
-        for place, (whose, share) in enumerate(parts)
-    )
-
-
-def _split(share: float, largest: float) -> list[float]:
-    """Equal parts, none larger than ``largest``; none of next to nothing."""
-    pieces = math.ceil(share / largest - 1e-9)
-    return [share / pieces] * pieces if share > 1e-9 else []
-
-
-def missing(
-    images: Images, layers: Collection[Layer], coming: Collection[str] = ()
-) -> tuple[Layer, ...]:
-    """The layers a pull has to fetch; digests in ``coming`` are on their way for another image."""
-    there = images.layers().keys() | set(coming)
-    wanted = {layer.digest: layer for layer in layers if layer.digest not in there}
-    return tuple(wanted.values())
-
-
-def keep(images: Images, name: str, layers: tuple[Layer, ...], now_s: float) -> Images:
+def keep(images: Images, name: str, layers: tuple[catalogue.Layer, ...], now_s: float) -> Images:
     """The image has arrived. One that was there already only has its layers replaced."""
     known = images.by_name.get(name)
     kept = replace(known, layers=layers) if known else Kept(layers, now_s, now_s)

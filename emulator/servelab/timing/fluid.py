@@ -1,8 +1,9 @@
 """Flows on shared links over time: who is how far when, and what ends next, if nothing else starts.
 
-The future is worked out ahead on demand, bend by bend. What starts, stops or changes at a time that
-was worked out already cuts the ways of the flows it can reach there, and only theirs; they are
-worked out anew. So calls may come in any order of times, and the result is the same.
+What happens by the latest time that was named is worked out, bend by bend; ends beyond are found by
+a run ahead (``projection``). What starts, stops or changes at a time that was worked out already
+cuts the ways of the flows it can reach there, and only theirs; they are worked out anew. So calls
+may come in any order of times, and the result is the same.
 """
 
 import bisect
@@ -13,12 +14,14 @@ import math
 from collections.abc import Iterable, Sequence
 
 from modelserve import errors
-from servelab.timing import fairness, lanes, trajectory
+from servelab.timing import fairness, lanes, projection, trajectory
 
 # How long a flow that was stopped is remembered, in case something starts before its end.
 MEMORY_S = 3600.0
 # The agenda is cleared of what is out of date when it is this many times as long as needed.
 SLACK = 8
+# An end as it was told and as it comes differ by roundings.
+ROUNDING_S = 1e-6
 
 
 class Fluid:
@@ -94,7 +97,7 @@ class Fluid:
         self._moved.pop(key, None)
         self._stopped.append(flow)
         at_s = self._seen_s if now_s is None else now_s
-        if flow.over(at_s):
+        if self._ended_by(flow, at_s):
             flow.pin()
             return
         flow.told = False
@@ -103,22 +106,38 @@ class Fluid:
         self._push(flow.next_s, flow)
         self._forget(at_s)
 
+    def _ended_by(self, flow: trajectory.Flow, at_s: float) -> bool:
+        """Whether it has ended, by what was told of its end, which is rounded otherwise."""
+        self._work_out(at_s)
+        if flow.over(at_s) or flow.projected_s is None or flow.projected_s > at_s:
+            return flow.over(at_s)
+        self._work_out(at_s + ROUNDING_S)
+        return flow.over(at_s + ROUNDING_S)
+
     def ends_at_s(self, key: str) -> float:
         """When it ends if nothing else starts; infinite if never. KeyError for an unknown key."""
         flow = self._flows[key]
         flow.told = True
-        while (end_s := flow.settled_s) is None:
-            if not self._agenda:
-                self._worked_out_s = math.inf
-                return math.inf
-            self._step()
-        return end_s
+        # What happens by the latest time that was named is worked out; from there, run ahead.
+        now_s = max(self._seen_s, self._worked_out_s)
+        self._work_out(now_s)
+        settled_s = flow.settled_s
+        if settled_s is not None:
+            return settled_s
+        if flow.projected_s is None:
+            tied = self._reach([flow], now_s)
+            ends_s = projection.Projection(tied, self._capacities, now_s).run()
+            for other, end_s in ends_s.items():
+                other.projected_s = end_s
+        assert flow.projected_s is not None
+        return flow.projected_s
 
     def at(self, key: str, now_s: float) -> tuple[float, float]:
         """Bytes moved by ``now_s``, and the rate then. KeyError for an unknown key."""
         flow = self._flows[key]
         self._seen_s = max(self._seen_s, now_s)
-        self._work_out(now_s)
+        if self._ended_by(flow, now_s):
+            return trajectory.total_bytes(flow.pieces), 0.0
         return flow.at(now_s)
 
     def load(self, link: str, now_s: float) -> float:
@@ -183,20 +202,22 @@ class Fluid:
 
     def _reopen(self, start: Iterable[trajectory.Flow], at_s: float) -> None:
         """Cut the ways of all flows that a change of these at ``at_s`` can reach."""
-        if at_s >= self._worked_out_s:
-            return
         moved = False
         reached = self._reach(start, at_s)
         for flow in reached:
+            flow.projected_s = None
             if flow.told and not flow.over(at_s) and flow.key in self._flows:
                 flow.told, moved = False, True
                 self._moved[flow.key] = None
+        self.changes += moved
+        if at_s >= self._worked_out_s:
+            return
+        for flow in reached:
             self._cut(flow, at_s)
         for link in dict.fromkeys(link for flow in reached for link in flow.links):
             for since_s, _ in self._capacities[link][1:]:
                 if since_s > at_s:
                     self._push(since_s, link)
-        self.changes += moved
 
     def _cut(self, flow: trajectory.Flow, at_s: float) -> None:
         if not flow.known_after(at_s):

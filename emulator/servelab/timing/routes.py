@@ -13,10 +13,11 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from modelserve.decide import coldstart
-from servelab.timing import caches, transfers
+from modelserve.catalog import layers as catalogue
+from modelserve.decide import coldstart, moving, nodefacts
+from servelab.timing import transfers
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +48,75 @@ def backend(storage_class: str) -> str:
     return f"storage/{storage_class}"
 
 
+@dataclass(frozen=True, slots=True)
+class ImagePull(transfers.Work):
+    """The pull of a whole image, which ``only`` cuts down to the layers that are missing.
+
+    ``factor`` is its jitter. ``links`` are those that any pull of it passes.
+    """
+
+    layers: tuple[catalogue.Layer, ...] = ()
+    rates: nodefacts.NodeRates | None = None
+    node: str = ""
+    registry_bytes_per_s: float | None = None
+    pool: str = ""
+    factor: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        every: tuple[catalogue.Layer, ...],
+        rates: nodefacts.NodeRates,
+        node: str,
+        *,
+        registry_bytes_per_s: float | None = None,
+        pool: str = "",
+        factor: float = 1.0,
+    ) -> tuple["ImagePull", Mapping[str, float]]:
+        """The pull of all these layers, and the links it passes."""
+        size = sum(layer.compressed_bytes for layer in every)
+        planned = coldstart.pull_of(every, rates, size)
+        shared = registry_bytes_per_s
+        route = pull(planned, node, registry_bytes_per_s=shared, pool=pool, factor=factor)
+        work = route.work
+        place = (every, rates, node, registry_bytes_per_s, pool, factor)
+        return cls(work.duration_s, work.size_bytes, work.stages, *place), route.links
+
+    def only(self, missing: Sequence[catalogue.Layer]) -> transfers.Work:
+        """The pull if just these layers are missing; its size is what they weigh."""
+        assert self.rates is not None
+        planned = coldstart.pull_of(missing, self.rates, round(self.size_bytes))
+        return pull(
+            planned,
+            self.node,
+            registry_bytes_per_s=self.registry_bytes_per_s,
+            pool=self.pool,
+            factor=self.factor,
+        ).work
+
+
+@dataclass(frozen=True, slots=True)
+class WeightRead(transfers.Work):
+    """A read of weights from storage, and ``warm`` the one from the page cache, if that has them.
+
+    ``file`` names them there. Without ``warm``, nothing is kept.
+    """
+
+    file: str = ""
+    warm: transfers.Work | None = None
+
+    @classmethod
+    def of(cls, cold: Route, file: str, warm: Route | None) -> Route:
+        """Both as one, with the links of both."""
+        work = cold.work
+        read = cls(
+            work.duration_s, work.size_bytes, work.stages, file, None if warm is None else warm.work
+        )
+        return Route(read, {**cold.links, **(warm.links if warm is not None else {})})
+
+
 def weights(
-    planned: coldstart.Transfer,
+    planned: moving.Transfer,
     node: str,
     storage_class: str,
     *,
@@ -62,14 +130,14 @@ def weights(
 
 
 def pull(
-    planned: coldstart.Pull,
+    planned: moving.Pull,
     node: str,
     *,
     registry_bytes_per_s: float | None = None,
     pool: str = "",
     factor: float = 1.0,
 ) -> Route:
-    """An image pull, in three stages that alone take what ``coldstart.Pull`` says.
+    """An image pull, in three stages that alone take what ``moving.Pull`` says.
 
     The largest layer arrives while nothing unpacks, then download and unpacking go on at the pace
     of the slower, then the last layer unpacks. ``registry_bytes_per_s`` is what the registry gives
@@ -101,18 +169,6 @@ def then(first: Route, second: Route) -> Route:
     return Route(work, {**first.links, **second.links})
 
 
-def only(planned: coldstart.Pull, layers: Sequence[caches.Layer]) -> coldstart.Pull:
-    """The pull if just these layers are missing; without any, the image is there."""
-    sizes = [layer.compressed_bytes for layer in layers]
-    if not sum(sizes):
-        return replace(planned, present=True)
-    return replace(
-        planned,
-        download=replace(planned.download, n_bytes=sum(sizes)),
-        largest_layer_share=max(sizes) / sum(sizes),
-    )
-
-
 def alone_s(stages: Iterable[transfers.Stage], links: Mapping[str, float]) -> float:
     """Seconds that these stages take with those links for themselves."""
     total_s = 0.0
@@ -133,16 +189,16 @@ def _route(
 
 
 def _links(
-    limits: Iterable[coldstart.Limit], node: str, storage_class: str
+    limits: Iterable[moving.Limit], node: str, storage_class: str
 ) -> tuple[tuple[str, ...], float, dict[str, float]]:
     """Path, own cap, and rates of the links, from the limits of a planned transfer."""
     names = {
-        coldstart.Binds.REGISTRY: on_node(node, "registry"),
-        coldstart.Binds.NETWORK: on_node(node, "net"),
-        coldstart.Binds.UNPACK: on_node(node, "unpack"),
-        coldstart.Binds.STORAGE: on_node(node, f"read/{storage_class}"),
-        coldstart.Binds.PAGE_CACHE: on_node(node, "memory"),
-        coldstart.Binds.SHARED_STORAGE: backend(storage_class),
+        moving.Binds.REGISTRY: on_node(node, "registry"),
+        moving.Binds.NETWORK: on_node(node, "net"),
+        moving.Binds.UNPACK: on_node(node, "unpack"),
+        moving.Binds.STORAGE: on_node(node, f"read/{storage_class}"),
+        moving.Binds.PAGE_CACHE: on_node(node, "memory"),
+        moving.Binds.SHARED_STORAGE: backend(storage_class),
     }
     cap = min((limit.bytes_per_s for limit in limits if not limit.shared), default=math.inf)
     links = {names[limit.binds]: limit.bytes_per_s for limit in limits if limit.shared}

@@ -66,6 +66,7 @@ class Flow:
     end_s: float | None = None
     told: bool = False  # its end was given out
     pinned: bool = False  # somebody acted on its end
+    projected_s: float | None = None  # its end, by a run ahead
     stretches: list[Stretch] = field(default_factory=list)
     followers: list["Flow"] = field(default_factory=list)
     links: tuple[str, ...] = ()  # every link that any of its pieces passes

@@ -34,6 +34,7 @@ LABEL_MANAGED_BY = "app.kubernetes.io/managed-by"  # "modelserve"
 LABEL_MODELSERVE = f"{GROUP}/modelserve"  # on engine pods: the ModelServe's name
 LABEL_VIRTUAL = f"{EMULATOR_GROUP}/virtual"  # "true" on emulated nodes
 LABEL_POOL = f"{EMULATOR_GROUP}/pool"
+LABEL_EMULATOR = f"{EMULATOR_GROUP}/emulator"  # on Leases of emulators that share nodes: "true"
 LABEL_GPU_PRODUCT = "nvidia.com/gpu.product"
 LABEL_GATEWAY = f"{GROUP}/gateway"  # on gateway Leases: "true"
 
@@ -56,16 +57,31 @@ RESOLVED = f"{GROUP}/resolved"
 PHASES = f"{GROUP}/phases"  # JSON, see wire.PhaseStamps
 CONDITION_STARTING = f"{GROUP}/Starting"
 DIAL = f"{EMULATOR_GROUP}/dial"  # host:port where the engine of a virtual pod really listens
+# Where metrics-server finds a node's /metrics/resource, if not there.
+RESOURCE_METRICS_PATH = "metrics.k8s.io/resource-metrics-path"
 BEHAVIOR = f"{EMULATOR_GROUP}/behavior"  # JSON by container name, for containers that are no engine
+FAULTS = f"{EMULATOR_GROUP}/faults"  # JSON, see faults.Fault; on pods, nodes and pools
 IMAGES = f"{EMULATOR_GROUP}/images"  # JSON by image: what its node and registry hold of it
+GPUS = f"{EMULATOR_GROUP}/gpus"  # UUIDs of the GPUs a pod has, separated by commas
+NODE_GPU = f"{EMULATOR_GROUP}/gpu"  # on emulated nodes: the GPU's key in the catalogue
+NODE_GPU_COUNT = f"{EMULATOR_GROUP}/gpu-count"  # however they are cut, shared or handed out
+DEVICES_AT = f"{EMULATOR_GROUP}/devices-at"  # Unix seconds at which a new node has its GPUs
+GONE_AT = f"{EMULATOR_GROUP}/gone-at"  # Unix seconds at which a draining node is switched off
+
+# On the Leases of emulated nodes, where several emulators share them: which one plays the node.
+LEASE_HOLDER = f"{EMULATOR_GROUP}/holder"
 
 # Node annotations: what limits a cold start there (quantities such as "250MB/s").
 REGISTRY_BANDWIDTH = f"{GROUP}/registry-bandwidth"
 REGISTRY_SHARED_BANDWIDTH = f"{GROUP}/registry-shared-bandwidth"  # emulated nodes only
+LAYER_BANDWIDTH = f"{GROUP}/layer-bandwidth"  # of one layer's download
 UNPACK_BANDWIDTH = f"{GROUP}/unpack-bandwidth"
 STORAGE_READ_BANDWIDTH = f"{GROUP}/storage-read-bandwidth"
 STORAGE_SHARED_BANDWIDTH = f"{GROUP}/storage-shared-bandwidth"
 NETWORK_BANDWIDTH = f"{GROUP}/network-bandwidth"
+PROVISIONING_SECONDS = f"{GROUP}/provisioning-seconds"  # of another node like this one
+# JSON: bytes by weights that are in the node's page cache, the least recently read first.
+WARM_WEIGHTS = f"{GROUP}/warm-weights"
 
 # On a ModelServe: wake by hand.
 WAKE = f"{GROUP}/wake"

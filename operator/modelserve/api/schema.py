@@ -1,5 +1,6 @@
 """The ground the API's models stand on: base class, CEL rules, field types with their bounds."""
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -73,6 +74,32 @@ Rate = Annotated[
         ),
     ),
     _checked(quantities.parse_rate),
+]
+_AMOUNT = r"^[0-9]+([.][0-9]+)?(m|k|Ki|[MGTPE]i?)?$"
+
+
+def _amount(text: str) -> str:
+    if not re.match(_AMOUNT, text):
+        raise ValueError(f"{text!r} is no amount; write for instance 96, 512Gi or 1Ti")
+    if not text.strip("0.mkKMGTPEi"):
+        raise ValueError(f"{text!r} must be greater than zero")
+    return text
+
+
+# A Kubernetes quantity, of cores or bytes.
+Amount = Annotated[
+    str,
+    Field(
+        max_length=32,
+        json_schema_extra=rules(
+            Rule(
+                f"self.matches('{_AMOUNT}')",
+                "is no amount; write for instance 96, 512Gi or 1Ti",
+            ),
+            Rule("!self.matches('^[0.]+[a-zA-Z]*$')", "must be greater than zero"),
+        ),
+    ),
+    AfterValidator(_amount),
 ]
 Seconds = Annotated[int, Field(ge=0, le=86_400)]
 Window = Annotated[int, Field(ge=0, le=86_400)]

@@ -120,8 +120,8 @@ class Engine(Node):
         None, description="Container image; left out: the engine's own."
     )
     batching: Batching = Batching()
-    max_model_length: Annotated[int, Field(ge=1, le=100_000_000)] = Field(
-        8192, description="Longest prompt and answer together, in tokens."
+    max_model_length: Annotated[int, Field(ge=1, le=100_000_000)] | None = Field(
+        None, description="Longest prompt and answer, in tokens; left out: 8192, or the context."
     )
     queue_limit: Annotated[int, Field(ge=0, le=1_000_000)] = Field(
         1000, description="Waiting requests past which the engine refuses."
@@ -173,9 +173,11 @@ class ColdStart(Node):
     warm_up_seconds: Annotated[float, Field(ge=0, le=86_400)] | None = Field(
         None, description="Engine start without the weight load, in seconds."
     )
+    provisioning_seconds: Annotated[float, Field(ge=0, le=86_400)] | None = Field(
+        None, description="Of a node to be brought while there is none; left out: as measured."
+    )
     progress_deadline_seconds: Annotated[int, Field(ge=1, le=86_400)] | None = Field(
-        None,
-        description="A replica starting for longer is stuck; left out: max(600, 3 × predicted).",
+        None, description="Starting for longer is stuck; left out: max(600, 3 × predicted)."
     )
 
 
@@ -230,16 +232,14 @@ class Scaling(Node):
         0.8, description="Share of a replica's slots to plan with, over 0 up to 1."
     )
     target_queue_depth: Annotated[float, Field(ge=0, le=1_000_000)] | None = Field(
-        None,
-        description="QueueDepth: requests one replica should carry; left out: slots × utilization.",
+        None, description="QueueDepth: requests of one replica; left out: slots × utilization."
     )
     queue_depth_counts: QueueDepthCounts = Field(
         QueueDepthCounts.DEMAND,
         description="QueueDepth counts held + waiting + running, or held + waiting only.",
     )
     drain_goal_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = Field(
-        None,
-        description="Committed: seconds to work a backlog off; left out: max(10, cold start/4).",
+        None, description="Committed: seconds for a backlog; left out: max(10, cold start/4)."
     )
     activation_replicas: Annotated[int, Field(ge=1, le=1000)] = Field(
         1, description="Replicas a wake from zero starts with."
@@ -251,7 +251,8 @@ class Scaling(Node):
     scale_down: Behavior = Behavior()
     cooldown_seconds: Seconds | None = Field(
         None,
-        description="Quiet seconds before the last replica goes; left out: max(300, cold start).",
+        description="Quiet seconds before the last replica goes; left out: learnt from idle gaps, "
+        "from a cold start to max(300, cold start).",
     )
     mode: Mode = Field(
         Mode.AUTO, description="Auto, Manual (spec.replicas acts), ScaleUpOnly or DryRun."
@@ -260,7 +261,7 @@ class Scaling(Node):
         0, description="Spare replicas while the model is active."
     )
     fallback_replicas: Annotated[int, Field(ge=0, le=1000)] | None = Field(
-        None, description="Count when no signal can be read; left out: hold. Not yet acting."
+        None, description="No fewer replicas once no signal can be read; left out: hold."
     )
     model_config = Node.model_config | ConfigDict(
         json_schema_extra=rules(

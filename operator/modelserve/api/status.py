@@ -99,6 +99,13 @@ class AutoscalerStatus(Node):
     """What survives an operator restart."""
 
     arrival_rate: float = Field(0, description="Requests per emulated second.")
+    mean_arrival_rate: float = Field(0, description="Long-run mean, per emulated second.")
+    burst_square: float = Field(0, description="Sum of squared deviations from the mean.")
+    burst_persisted: float = Field(
+        0, description="The same times the share that was still there a cold start later."
+    )
+    drained_requests: float = Field(0, description="Requests ended while replicas were full.")
+    drained_seconds: float = Field(0, description="Emulated replica-seconds of that.")
     service_seconds: float = Field(0, description="Estimated service time, in emulated seconds.")
     service_samples: int = 0
     cold_start_seconds: float = Field(0, description="Estimated cold start, in emulated seconds.")
@@ -166,12 +173,24 @@ class ModelServeStatus(Node):
     )
 
 
+class BootingNode(Node):
+    """A machine on its way."""
+
+    node: str
+    up_at: str = Field(description="When its Node appears, RFC 3339; its GPUs follow.")
+
+
 class GPUPoolStatus(Node):
     """Nodes and GPUs of a pool."""
 
     observed_generation: int | None = None
     nodes: int = 0
     ready_nodes: int = 0
+    provisioning_nodes: int = Field(0, description="Asked for, without GPUs yet.")
+    booting: list[BootingNode] = Field(
+        default=[], description="Machines that were asked for and have no Node yet."
+    )
+    draining_nodes: int = Field(0, description="On their way out.")
     gpus: int = 0
     gpus_in_use: int = 0
     conditions: list[Condition] = Field(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelserve.api import names
+from servelab.node import conditions
 from servelab.node.checks import recording
 
 # No more of them than this are tried to be left out.
@@ -20,6 +21,9 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 _CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# What shortened recordings may lack.
+OPTIONAL = ("resources", "allocatedResources")
+_TOLD = ("ready", "started", "restartCount", *OPTIONAL)
 _TIMES = ("startedAt", "finishedAt", "containerID")
 
 
@@ -45,6 +49,7 @@ def mask(text: str, namespace: str, node: str) -> str:
     ):
         text = pattern.sub(word, text)
     text = text.replace(f"_{namespace}(", "_<namespace>(")
+    text = re.sub(rf"(?<![\w./-]){re.escape(namespace)}/", "<namespace>/", text)
     return re.sub(rf"(?<![\w.-]){re.escape(node)}(?![\w.-])", "<node>", text)
 
 
@@ -61,6 +66,7 @@ def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
         "qosClass": status.get("qosClass"),
         "deletionTimestamp": bool(meta.get("deletionTimestamp")),
         "deletionGracePeriodSeconds": meta.get("deletionGracePeriodSeconds"),
+        f"condition {conditions.RESIZING}": None,
         "object": "deleted" if update.type == "DELETED" else "there",
     }
     for entry in status.get("conditions") or ():
@@ -69,7 +75,7 @@ def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
         why = [entry["status"], entry.get("reason"), entry.get("message")]
         found[f"condition {entry['type']}"] = why
         found[f"condition {entry['type']} observedGeneration"] = entry.get("observedGeneration")
-    for key in ("initContainerStatuses", "containerStatuses"):
+    for key in recording.LISTS:
         for entry in status.get(key) or ():
             found |= _container(entry)
     return {key: mask(json.dumps(value), namespace, node) for key, value in found.items()}
@@ -77,7 +83,7 @@ def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
 
 def _container(entry: Mapping[str, Any]) -> dict[str, Any]:
     name = f"container {entry['name']}"
-    found = {f"{name} {key}": entry.get(key) for key in ("ready", "started", "restartCount")}
+    found = {f"{name} {key}": entry.get(key) for key in _TOLD}
     for key in ("state", "lastState"):
         state = entry.get(key) or {}
         found[f"{name} {key}"] = {

@@ -6,18 +6,23 @@ import secrets
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
-from modelserve.api import names
-from servelab.node.checks import comparing, recording, surroundings
+from modelserve.api import timestamps
+from servelab.node.checks import answers, comparing, kubectl, prints, recording, surroundings
 
 READY_REAL_S = 60.0
 POLL_REAL_S = 0.25
 # After the last fact, for what comes with it: events, and facts that should not come.
 SETTLE_REAL_S = 1.0
+# For events of the recording that have not come: a busy emulator writes them late.
+LATE_REAL_S = 4.0
+# More at once than this would find a busy machine, which no kubelet was recorded on.
+AT_ONCE = 20
 # Logs of a pod that is deleted are read so long before.
 BEFORE_REAL_S = 0.3
 NODE_GPU = "NVIDIA-H100-80GB-HBM3"
@@ -35,6 +40,7 @@ class Played:
     logs: list[recording.Log] = field(default_factory=list)
     events: list[recording.Event] = field(default_factory=list)
     counts: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # by event name
+    prints: list[recording.Print] = field(default_factory=list)
     over: bool = False
 
     @property
@@ -45,12 +51,16 @@ class Played:
 class Stage:
     """One emulated node and one namespace, for the length of a check."""
 
-    def __init__(self, cluster: kube.KubeCluster, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, cluster: kube.KubeCluster, kubeconfig: Path, tell: Callable[[str], None]
+    ) -> None:
         self._cluster = cluster
+        self._kubeconfig = kubeconfig
         self._tell = tell
         self._clock = clocks.SystemClock()
         self._name = f"kubelet-check-{secrets.token_hex(3)}"
         self._pods: dict[str, Played] = {}
+        self._room = asyncio.Semaphore(AT_ONCE)
 
     @property
     def place(self) -> comparing.Place:
@@ -71,7 +81,7 @@ class Stage:
                     task.cancel()
                 await asyncio.gather(watching, counting, telling, return_exceptions=True)
         return [
-            comparing.Run(self.place, each.updates, each.events, each.logs)
+            comparing.Run(self.place, each.updates, each.events, each.logs, each.prints)
             for each in self._pods.values()
         ]
 
@@ -121,8 +131,13 @@ class Stage:
             await self._clock.sleep_real(POLL_REAL_S)
 
     async def _one(self, played: Played) -> None:
+        async with self._room:
+            await self._play(played)
+
+    async def _play(self, played: Played) -> None:
         await self._cluster.create(ports.PODS, self._name, self._manifest(played.scenario))
-        meddling = asyncio.create_task(self._meddle(played))
+        asking = (self._print(played, each) for each in prints.compared(played.scenario))
+        meddling = asyncio.gather(self._meddle(played), self._act(played), *asking)
         try:
             await self._see_through(played)
         finally:
@@ -133,15 +148,37 @@ class Stage:
         """Write the conditions that others wrote while it was recorded."""
         for at_s, entry in surroundings.foreign_conditions(played.scenario):
             await self._sleep_until(played, at_s)
-            body = {"status": {"conditions": [dict(entry)]}}
-            await self._cluster.patch(
-                ports.PODS,
-                self._name,
-                played.name,
-                body,
-                content_type=ports.STRATEGIC_PATCH,
-                subresource="status",
-            )
+            # An old condition would be taken for a stale one.
+            fresh = {"lastTransitionTime": timestamps.format_time(self._clock.wall_s())}
+            body = {"status": {"conditions": [{**entry, **fresh}]}}
+            await self._patch(played, body, "status")
+
+    async def _act(self, played: Played) -> None:
+        """Patch the pod as it was patched while it was recorded."""
+        for act in played.scenario.acts:
+            await self._sleep_until(played, act.t)
+            if "spec" not in act.patch:
+                continue  # Conditions are written as they were seen.
+            words = surroundings.annotations(played.scenario, act.t)
+            await self._patch(played, {"metadata": {"annotations": words}})
+            await self._patch(played, dict(act.patch), act.subresource)
+
+    async def _patch(self, played: Played, body: Mapping[str, Any], subresource: str = "") -> None:
+        await self._cluster.patch(
+            ports.PODS,
+            self._name,
+            played.name,
+            dict(body),
+            content_type=ports.STRATEGIC_PATCH,
+            subresource=subresource,
+        )
+
+    async def _print(self, played: Played, wanted: recording.Print) -> None:
+        await self._sleep_until(played, wanted.t)
+        words = wanted.command.format(pod=played.name, node=self.place.node)
+        found = await kubectl.ask(self._kubeconfig, f"-n {self._name} {words}")
+        told = {"t": wanted.t, "command": wanted.command}
+        played.prints.append(recording.Print(**told, **found.model_dump()))
 
     async def _see_through(self, played: Played) -> None:
         deletion = played.scenario.delete
@@ -161,7 +198,7 @@ class Stage:
     def _manifest(self, scenario: recording.Scenario) -> dict[str, Any]:
         meta = {k: v for k, v in scenario.pod["metadata"].items() if k in ("name", "labels")}
         given = scenario.pod["metadata"].get("annotations") or {}
-        meta["annotations"] = {**given, **surroundings.annotations(scenario)}
+        meta["annotations"] = {**given, **surroundings.annotations(scenario, 0.0)}
         return {"metadata": meta, "spec": {**scenario.pod["spec"], "nodeName": self.place.node}}
 
     async def _until_over(self, played: Played) -> None:
@@ -219,9 +256,17 @@ class Stage:
         return await self._cluster.text(ports.PODS.path(self._name, played.name, "log"), asked)
 
     async def _read_events(self, played: Played) -> None:
+        """Those that came; of a busy emulator's, what is awaited may come late."""
         chosen = f"involvedObject.name={played.name}"
-        found, _ = await self._cluster.list(ports.EVENTS, self._name, field_selector=chosen)
-        played.events += [_event(item, played.counts) for item in found]
+        give_up_s = self._clock.real_s() + LATE_REAL_S
+        while True:
+            found, _ = await self._cluster.list(ports.EVENTS, self._name, field_selector=chosen)
+            events = [_event(item, played.counts) for item in found]
+            run = comparing.Run(self.place, (), events, ())
+            if answers.told_all(played.scenario, run) or self._clock.real_s() > give_up_s:
+                break
+            await self._clock.sleep_real(POLL_REAL_S)
+        played.events += events
 
     async def _count(self) -> None:
         """When each event came, and came again."""
@@ -252,51 +297,3 @@ def _event(
         field_path=item["involvedObject"].get("fieldPath"),
         seen=counts.get(item["metadata"]["name"], ()),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The outcome of a check."""
-
-    scenarios: int
-    differences: Sequence[comparing.Difference]
-
-    @property
-    def equal(self) -> int:
-        """Scenarios without a difference."""
-        return self.scenarios - len({each.scenario for each in self.differences})
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "scenarios": self.scenarios,
-            "equal": self.equal,
-            "differences": [each.to_json() for each in self.differences],
-        }
-
-
-async def check(
-    scenarios: Sequence[recording.Scenario], kubeconfig: str, tell: Callable[[str], None]
-) -> Report:
-    """Play the scenarios at that cluster and compare. Raises ClusterError, SetUpError."""
-    async with await kube.KubeCluster.connect(kubeconfig) as cluster:
-        await _require_real_time(cluster)
-        runs = await Stage(cluster, tell).play(scenarios)
-    pairs = zip(scenarios, runs, strict=True)
-    return Report(
-        len(scenarios), [d for scenario, run in pairs for d in comparing.compare(scenario, run)]
-    )
-
-
-async def _require_real_time(cluster: kube.KubeCluster) -> None:
-    try:
-        found = await cluster.get(ports.CONFIG_MAPS, names.SYSTEM_NAMESPACE, names.TIME_CONFIG_MAP)
-        scale = float(found["data"][names.TIME_SCALE_KEY])
-    except errors.NotFound as error:
-        raise errors.SetUpError(
-            "ModelServe is not installed in that cluster: start one with `servelab up`"
-        ) from error
-    if scale != 1:
-        raise errors.InputError(
-            f"that cluster runs at time scale {scale:g}, and a kubelet is held against real time: "
-            "start one with `servelab up --time-scale 1`"
-        )

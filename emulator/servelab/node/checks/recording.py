@@ -11,6 +11,9 @@ from pydantic.alias_generators import to_camel
 from modelserve import errors
 from modelserve.api import timestamps
 
+PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+LISTS = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+
 
 class _Shape(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True)
@@ -63,6 +66,31 @@ class Deletion(_Shape):
         return None if found is None else int(found)
 
 
+class Answer(_Shape):
+    """What a command answered."""
+
+    code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+class Print(Answer):
+    """A kubectl command, ``t`` seconds after the pod's creation; ``{pod}`` stands for its name."""
+
+    t: float
+    command: str
+
+
+class Act(_Shape):
+    """A patch of the pod, or of one of its subresources, ``t`` seconds after its creation."""
+
+    model_config = _Shape.model_config | {"extra": "ignore"}
+
+    t: float
+    subresource: str = ""
+    patch: Mapping[str, Any] = pydantic.Field(default_factory=dict)
+
+
 class Scenario(_Shape):
     """One pod: as created, how its containers behaved, and all that was seen of it."""
 
@@ -70,15 +98,24 @@ class Scenario(_Shape):
     pod: Mapping[str, Any]
     behavior: Mapping[str, Mapping[str, Any]] = pydantic.Field(default_factory=dict)
     delete: Deletion | None = None
+    acts: Sequence[Act] = ()
     updates: Sequence[Update]
     events: Sequence[Event] = ()
     logs: Sequence[Log] = ()
+    prints: Sequence[Print] = ()
 
     @property
     def container_names(self) -> Sequence[str]:
-        """In the order they start."""
+        """In the order they start; those that a patch adds come last."""
+        return self.container_names_at(None)
+
+    def container_names_at(self, age_s: float | None) -> Sequence[str]:
+        """Those that the pod has at that age; None for all it will have."""
         spec = self.pod["spec"]
-        return [c["name"] for c in (*(spec.get("initContainers") or ()), *spec["containers"])]
+        acts = [act for act in self.acts if age_s is None or act.t <= age_s]
+        added = [c for act in acts for c in _added(act)]
+        inits = spec.get("initContainers") or ()
+        return [c["name"] for c in (*inits, *spec["containers"], *added)]
 
     @property
     def last_s(self) -> float:
@@ -97,14 +134,21 @@ class Scenario(_Shape):
     def probe_period_s(self) -> float:
         """The longest period of its probes; 0 without any."""
         spec = self.pod["spec"]
-        kinds = ("startupProbe", "readinessProbe", "livenessProbe")
         periods = [
             float(container[kind].get("periodSeconds", 10))
             for container in (*(spec.get("initContainers") or ()), *spec["containers"])
-            for kind in kinds
+            for kind in PROBES
             if container.get(kind)
         ]
         return max(periods, default=0.0)
+
+
+def _added(act: Act) -> Sequence[Mapping[str, Any]]:
+    """The ephemeral containers that a patch adds."""
+    found: Sequence[Mapping[str, Any]] = (act.patch.get("spec") or {}).get(
+        "ephemeralContainers"
+    ) or ()
+    return found
 
 
 _FILE = pydantic.TypeAdapter(list[Scenario])

@@ -17,17 +17,44 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _PULLED = re.compile(r'Successfully pulled image "([^"]+)" in (\S+) .*Image size: (\d+) bytes')
 _PRESENT = re.compile(r'Container image "([^"]+)" already present on machine')
+_PROBED = re.compile(r"\w+ probe failed: (.*)", re.DOTALL)
+_ROOT = "image will run as root"
 _FULL = re.compile(r"enough resource: (\S+), requested: \d+, used: \d+, capacity: (\d+)")
-_KUBELETS = (*conditions.ORDER, "DisruptionTarget", "PodResizePending", "PodResizeInProgress")
+_KUBELETS = (*conditions.ORDER, "PodResizePending", "PodResizeInProgress")
+# The one disruption that a kubelet tells itself; others write theirs before they delete the pod.
+_OWN_DISRUPTION = "TerminationByKubelet"
 _FAILED = re.compile(r'Failed to pull image "([^"]+)": (.*)', re.DOTALL)
 
 
-def annotations(scenario: recording.Scenario) -> dict[str, str]:
-    """Behaviour and images of the pod's containers."""
+def annotations(scenario: recording.Scenario, until_s: float | None = None) -> dict[str, str]:
+    """Behaviour and images of the pod's containers, of those alone that it has by then."""
+    known = scenario.container_names_at(until_s)
+    printed = _printed(scenario)
+    behavior = {
+        name: {**printed.get(name, {}), **scenario.behavior.get(name, {})}
+        for name in known
+        if name in scenario.behavior or name in printed
+    }
     return {
-        names.BEHAVIOR: json.dumps(scenario.behavior),
+        names.BEHAVIOR: json.dumps(behavior),
         names.IMAGES: json.dumps(images(scenario)),
     }
+
+
+def _printed(scenario: recording.Scenario) -> Mapping[str, Mapping[str, str]]:
+    """By container, the word for what its exec probe prints when it fails."""
+    probing = {
+        container["name"]
+        for container in scenario.pod["spec"]["containers"]
+        if any((container.get(kind) or {}).get("exec") for kind in recording.PROBES)
+    }
+    found = {}
+    for event in scenario.events:
+        name = (event.field_path or "").partition("{")[2].rstrip("}")
+        match = _PROBED.fullmatch(event.message)
+        if event.reason == "Unhealthy" and match and match[1] and name in probing:
+            found[name] = {"probePrints": match[1]}
+    return found
 
 
 def images(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Any]]:
@@ -41,6 +68,9 @@ def images(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Any]]:
             found[match[1]] = {"missing": True, "error": match[2]}
         elif match := _PRESENT.search(event.message):
             found.setdefault(match[1], {"present": True})
+    if any(_ROOT in event.message for event in scenario.events):
+        for fact in found.values():
+            fact["root"] = True
     return found
 
 
@@ -64,7 +94,8 @@ def foreign_conditions(scenario: recording.Scenario) -> Sequence[tuple[float, Ma
     for update in scenario.updates:
         for entry in update.status.get("conditions") or ():
             told = (entry["status"], entry.get("reason"), entry.get("message"))
-            if entry["type"] not in _KUBELETS and last.get(entry["type"]) != told:
+            own = entry["type"] in _KUBELETS or entry.get("reason") == _OWN_DISRUPTION
+            if not own and last.get(entry["type"]) != told:
                 last[entry["type"]] = told
                 found.append((update.t, entry))
     return found

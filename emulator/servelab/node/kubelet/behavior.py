@@ -18,6 +18,7 @@ from servelab.node import podspec
 
 NEVER = float("inf")
 UNAVAILABLE = 503
+_IMAGE_WORDS = {"present", "missing", "error", "root", "sizeBytes", "pullSeconds"}
 # A program without a handler for SIGTERM ignores it as the first process of its PID namespace: the
 # kernel lets no signal end that one but by a handler. These have none.
 UNHANDLED = ("sh", "ash", "bash", "sleep", "httpd", "tail", "cat", "nc", "yes", "true", "pause")
@@ -35,6 +36,7 @@ class Behavior(pydantic.BaseModel):
     healthy_from_seconds: float = pydantic.Field(0.0, ge=0)
     healthy_until_seconds: float | None = pydantic.Field(None, ge=0)
     unhealthy_seconds: tuple[tuple[float, float], ...] = ()
+    probe_prints: str = ""
     status_while_unhealthy: int = pydantic.Field(UNAVAILABLE, ge=100, le=599)
     exit_after_seconds: float | None = pydantic.Field(None, ge=0)
     exit_code: int = pydantic.Field(0, ge=0, le=255)
@@ -45,6 +47,7 @@ class Behavior(pydantic.BaseModel):
     post_start_fails: bool = False
     oom_after_seconds: float | None = pydantic.Field(None, ge=0)
     start_error: str = ""
+    config_error: str = ""
     termination_message: str = ""
     log: tuple[str, ...] = ()
 
@@ -89,6 +92,7 @@ class ImageFact:
 
     present: bool = False
     error: str = ""
+    root: bool = False  # it runs as root, where it is known
     size_bytes: int | None = None
     pull_s: float | None = None
 
@@ -109,7 +113,7 @@ def parse_images(pod: podspec.Pod) -> Mapping[str, ImageFact]:
         where = f"{_where(pod, names.IMAGES)}: image {image!r}"
         if not isinstance(words, dict):
             raise errors.InputError(f"{where} must be an object")
-        unknown = sorted(set(words) - {"present", "missing", "error", "sizeBytes", "pullSeconds"})
+        unknown = sorted(set(words) - _IMAGE_WORDS)
         if unknown:
             raise errors.InputError(f"{where} has the unknown word {unknown[0]!r}")
         missing = str(words.get("error") or (not_found(image) if words.get("missing") else ""))
@@ -118,6 +122,7 @@ def parse_images(pod: podspec.Pod) -> Mapping[str, ImageFact]:
             facts[image] = ImageFact(
                 bool(words.get("present")),
                 missing,
+                bool(words.get("root")),
                 None if size is None else int(size),
                 None if pull is None else float(pull),
             )

@@ -93,7 +93,7 @@ def _ran(spec: podspec.Container, runs: tuple[runtime.Seen, ...]) -> Entry:
         "image": catalogue.canonical(spec.image),
         "imageID": images.digest(spec.image),
         "containerID": newest.container_id,
-        **records.particulars(spec),
+        **records.particulars(spec, newest.resources),
     }
     if len(runs) > 1:
         body["lastState"] = state(runs[1])
@@ -110,7 +110,7 @@ def state(seen: runtime.Seen) -> Entry:
 
 def phase(pod: podspec.Pod, told: Mapping[str, Entry], *, terminal: bool, initialized: bool) -> str:
     """The pod's phase (kubelet 1.37's getPhase). ``terminal``: nothing will start again."""
-    mains = [spec for spec in pod.containers if not spec.init]
+    mains = [spec for spec in pod.containers if spec.main]
     inits = [spec for spec in pod.containers if spec.init and not spec.sidecar]
     sidecars = [spec for spec in pod.containers if spec.sidecar]
     init_codes = {spec.name: _code(told[spec.name]) for spec in inits}

@@ -1,23 +1,34 @@
-"""The life of a pod without an engine, as a state machine: inputs with a time, actions out.
+"""The life of a pod, as a state machine: inputs with a time, actions out.
 
-The same face as ``servelab.node.stages.PodLife``; inside, a kubelet's parts, each with its next due
-time: the pod worker, the relist, the probe workers, the log lines of the containers.
+Inside are a kubelet's parts, each with its next due time: the pod worker, the relist, the probe
+workers, and what the containers do: log lines of those that words lay out, steps of engines.
 """
 
+import dataclasses
 import heapq
 from collections.abc import Mapping
 from typing import Any
 
 from servelab.node import actions, conditions, podspec, wording
-from servelab.node.kubelet import runtime, starting, state
+from servelab.node.faults import fault
+from servelab.node.kubelet import (
+    behavior,
+    enginelife,
+    engineset,
+    faulting,
+    runtime,
+    state,
+    stopping,
+)
 from servelab.node.kubelet.probeworkers import Worker as Prober
 from servelab.node.kubelet.worker import ASAP, Worker
+from servelab.timing import transfers
 
 NEVER = runtime.NEVER
 Kind = podspec.ProbeKind
 
 
-class PlainLife:
+class PodLife:
     """One pod; ``begun`` where a kubelet has begun with it (see ``resuming``)."""
 
     def __init__(
@@ -27,7 +38,8 @@ class PlainLife:
         begun: state.State | None = None,
     ) -> None:
         containers = runtime.Runtime(pod.uid, around.host.scale)
-        self.state = begun or state.State(pod, around, containers)
+        found = begun.engines if begun else engineset.of_pod(pod, around.host, around.engines)
+        self.state = begun or state.State(pod, around, containers, found)
         self.worker = Worker(self.state)
         self._lines: list[tuple[float, int, runtime.Instance, str]] = []
         self._numbers = 0
@@ -62,6 +74,8 @@ class PlainLife:
             self.state.due_relist_s(),
             self.worker.probers.due_s(self.state),
             self._deadline_s(),
+            self._engines_due_s(),
+            faulting.due_s(self.state),
             line_s,
         )
 
@@ -72,6 +86,17 @@ class PlainLife:
         moved = any(conditions.foreign(pod).get(g) != conditions.foreign(old).get(g) for g in gates)
         if self.state.accepted_s and (pod.generation != old.generation or moved):
             self.worker.poke(now_real_s)
+
+    def extend(
+        self,
+        works: Mapping[str, transfers.Work],
+        behaviors: Mapping[str, behavior.Behavior],
+        images: Mapping[str, behavior.ImageFact],
+    ) -> None:
+        """Containers are added: what they pull, and how they behave."""
+        self.state.around = dataclasses.replace(
+            self.state.around, works=works, behaviors=behaviors, images=images
+        )
 
     def delete(self, deadline_real_s: float) -> None:
         """Graceful deletion was asked for; again may shorten it."""
@@ -85,13 +110,18 @@ class PlainLife:
             self.worker.end()
 
     def moved(self, now_real_s: float) -> None:
-        """The end of a pull has moved: the worker, which waits for it, looks again."""
-        if self.state.accepted_s and not self.finished:
-            self.worker.resume_s = min(self.worker.resume_s, now_real_s)
+        """The end of a pull or a load has moved: who waits for it looks again, and tells soon."""
+        for engine in self.state.engines.values():
+            if engine.cold.phase is not None:
+                engine.cold.hurry(now_real_s)
+        if self.state.accepted_s:
+            self.worker.look(now_real_s)
 
     def removed(self, now_real_s: float) -> list[actions.Action]:
         """The object is gone, by force: what runs is killed, and that is told."""
         self.state.out = []
+        for engine in self.state.engines.values():
+            self.state.around.host.transfers.stop(engine.key, now_real_s * self.state.scale)
         if not self.state.ending:
             for instance in self.state.cri.running(now_real_s):
                 spec = next(s for s in self.pod.containers if s.name == instance.name)
@@ -106,17 +136,53 @@ class PlainLife:
 
     def pulls(self) -> list[str]:
         """Keys of its pulls at the node's image store."""
-        return [starting.pull_key(self.pod, spec) for spec in self.pod.containers]
+        return [engineset.pull_key(self.pod, spec) for spec in self.pod.containers]
 
-    # What an engine tells: there is none here.
+    # What engines tell.
 
-    def reserved(self, dial: str) -> None: ...
+    def befall(self, faults: fault.Faults, now_real_s: float) -> None:
+        """These faults are the pod's from now on."""
+        if faults != self.state.faults:
+            self._at(now_real_s)
+            self.state.faults = faults
+            if self.state.accepted_s:
+                self._turn(now_real_s)
 
-    def serving(self, now_real_s: float) -> None: ...
+    def reserved(self, container: str, dial: str) -> None:
+        """Its address is bound; empty for one that will refuse to start."""
+        engine = self.state.engines[container]
+        engine.reserved = True
+        if dial:
+            annotation = engineset.dial_annotation(engine)
+            self.state.out.append(actions.Annotate({annotation: dial}))
 
-    def drained(self, now_real_s: float) -> None: ...
+    def serving(self, container: str, now_real_s: float) -> None:
+        """It answers from now on."""
+        self._at(now_real_s)
+        self.state.engines[container].served(self.state.out, now_real_s)
+        if self.state.told:
+            state.write(self.state, now_real_s, anew=False)
 
-    def exited(self, exit_code: int, now_real_s: float) -> None: ...
+    def drained(self, container: str, now_real_s: float) -> None:
+        """It finished its streams and stopped."""
+        self.exited(container, enginelife.DRAINED, now_real_s)
+
+    def exited(self, container: str, exit_code: int, now_real_s: float) -> None:
+        """It ended by itself, or with its worker process."""
+        self._at(now_real_s)
+        self.state.engines[container].ended(now_real_s, exit_code)
+        self._ended(now_real_s)
+
+    def _at(self, now_real_s: float) -> None:
+        """Something happened from outside: from now on steady probes are no longer left out."""
+        self.state.now_s = max(self.state.now_s, now_real_s)
+
+    def _ended(self, now_real_s: float) -> None:
+        stopping.hasten(self.state)
+        self.worker.look(now_real_s)
+
+    def _engines_due_s(self) -> float:
+        return min((each.due_s() for each in self.state.engines.values()), default=NEVER)
 
     def _deadline_s(self) -> float:
         """When the kubelet finds that the pod has been active for too long."""
@@ -131,11 +197,19 @@ class PlainLife:
             current.accepted_s = at
             if current.around.rejection is not None:
                 self._reject(*current.around.rejection, at)
+            else:
+                for engine in current.engines.values():
+                    engine.accept(current.out, at)
+                faulting.turn(current, at)
             self.worker.step(at)
         elif self.worker.resume_s <= at:
             self.worker.step(at)
         elif self._lines and self._lines[0][0] <= at:
             self._say()
+        elif faulting.due_s(current) <= at:
+            self._turn(at)
+        elif self._engines_due_s() <= at:
+            self._act(at)
         elif current.due_relist_s() <= at:
             if current.relist(at):
                 self.worker.poke(at)
@@ -145,6 +219,26 @@ class PlainLife:
         else:
             self._probe(at)
         self._lay_out_lines()
+
+    def _turn(self, at: float) -> None:
+        """Faults begin or end."""
+        ran = {name: engine.instance for name, engine in self.state.engines.items()}
+        faulting.turn(self.state, at)
+        if any(ran[name] is not engine.instance for name, engine in self.state.engines.items()):
+            self._ended(at)
+        self.worker.look(at)
+
+    def _act(self, at: float) -> None:
+        """Let engines do what is due."""
+        for engine in self.state.engines.values():
+            if engine.due_s() > at:
+                continue
+            ran = engine.instance
+            faulting.loaded(self.state, engine, at)
+            if engine.step(self.state.out, at):
+                state.write(self.state, at, anew=False)
+            if ran is not None and engine.instance is None:
+                self._ended(at)
 
     def _reject(self, reason: str, message: str, at: float) -> None:
         """The node does not admit it: it has failed before it began."""

@@ -6,7 +6,7 @@ After kubelet 1.37's computePodActions (pkg/kubelet/kuberuntime).
 from dataclasses import dataclass, field
 
 from servelab.node import podspec, wording
-from servelab.node.kubelet import entries, probeworkers, runtime, state
+from servelab.node.kubelet import entries, probeworkers, resizing, runtime, state
 
 Kind = podspec.ProbeKind
 
@@ -28,17 +28,23 @@ class Actions:
     kills: list[Kill] = field(default_factory=list)
     inits: list[podspec.Container] = field(default_factory=list)
     starts: list[podspec.Container] = field(default_factory=list)
+    added: list[podspec.Container] = field(default_factory=list)  # ephemeral ones, before them
 
 
 def compute(pod: state.State, probed: probeworkers.Workers) -> Actions:
     """From what the last relist saw."""
     found = Actions()
     inits = [spec for spec in pod.pod.containers if spec.init]
-    mains = [spec for spec in pod.pod.containers if not spec.init]
+    mains = [spec for spec in pod.pod.containers if spec.main]
     if pod.snapshot.sandbox == "absent":
         # A new sandbox begins with the first init container, or with all others.
         found.inits, found.starts = inits[:1], [] if inits else mains
         return found
+    found.added = [
+        spec
+        for spec in pod.pod.containers
+        if spec.ephemeral and pod.snapshot.newest(spec.name) is None
+    ]
     if not _init(pod, probed, inits, mains, found) or found.kill_pod:
         return found
     kept = False
@@ -47,6 +53,11 @@ def compute(pod: state.State, probed: probeworkers.Workers) -> Actions:
         if seen is None or not seen.running:
             if entries.restarts(pod.pod, spec, seen):
                 found.starts.append(spec)
+            continue
+        if resizing.needs_restart(spec, seen.instance):
+            text = wording.resize_kill(spec.name)
+            found.kills.append(Kill(spec, text, pod.pod.grace_real_s))
+            found.starts.append(spec)
             continue
         kept = not _probe_kill(pod, probed, spec, seen.instance, found) or kept
     if not kept and not found.starts:

@@ -27,10 +27,12 @@ class Worker:
     held: bool = False
     last: bool | None = None
     streak: int = 0
+    trying: bool = False  # a gRPC probe that has not got through yet
 
     def trigger(self, now_s: float) -> None:
-        """Probe now, and at full periods from now on."""
-        self.next_s = now_s
+        """Probe now, and at full periods from now on; one that is under way is not cut short."""
+        if not self.trying:
+            self.next_s = now_s
 
     def due_s(self, pod: state.State) -> float:
         """When a probe can next change or tell anything: steady servers are left alone."""
@@ -42,7 +44,7 @@ class Worker:
         if self.held or entry["started"] is (self.probe.kind is Kind.STARTUP):
             return runtime.NEVER
         instance = pod.cri.instances[self.spec.name][0]
-        steady = instance.behavior.steady(instance.age_s(pod.now_s))
+        steady = instance.steady(pod.now_s)
         if self.result and self.last and steady and not instance.exited(pod.now_s):
             return self._on_grid(max(pod.now_s, instance.ends_s))
         return self._on_grid(pod.now_s)
@@ -81,6 +83,8 @@ class Worker:
         instance = pod.cri.instances[self.spec.name][0]
         if int(now_s - instance.started_s) < self.probe.initial_delay_s:
             return False
+        if self.probe.target == "grpc" and self._tries(instance, now_s):
+            return False
         why = failing(pod, instance, self.probe, now_s)
         ok = why is None
         if why is not None:
@@ -95,6 +99,17 @@ class Worker:
             self.held, self.streak = True, 0
         return changed
 
+    def _tries(self, instance: runtime.Instance, now_s: float) -> bool:
+        """Whether it goes on trying, since nothing listens; its time is over with the next tick."""
+        deaf = instance.exited(now_s) or not instance.listens(now_s)
+        if deaf and not self.trying:
+            self.trying, self.next_s = True, now_s + self.probe.timeout_s
+            return True
+        if self.trying:
+            rest_s = max(0.0, self.probe.period_s - self.probe.timeout_s)
+            self.trying, self.next_s = False, now_s + rest_s
+        return False
+
     def _set(self, result: bool | None, *, fresh: bool = False) -> bool:
         changed = fresh or not self.known or result is not self.result
         self.result, self.known = result, True
@@ -105,15 +120,20 @@ def failing(
     pod: state.State, instance: runtime.Instance, probe: podspec.Probe, now_s: float
 ) -> str | None:
     """What the probe says is wrong; None if nothing."""
-    said, age_s = instance.behavior, instance.age_s(now_s)
     ip = pod.around.pod_ip
-    if instance.exited(now_s) or (probe.target != "exec" and not said.listens(age_s)):
+    if instance.exited(now_s) or (probe.target != "exec" and not instance.listens(now_s)):
         if probe.target == "httpGet":
             return wording.refused(probe.scheme, ip, probe.port, probe.path)
+        if probe.target == "grpc":
+            return wording.no_grpc(ip, probe.port, probe.timeout_s)
         return wording.not_connected(ip, probe.port)
-    if probe.target == "tcpSocket" or said.healthy(age_s):
+    if probe.target == "tcpSocket" or instance.healthy(now_s):
         return None
-    return wording.answered(said.status_while_unhealthy) if probe.target == "httpGet" else ""
+    if instance.process is not None and not instance.process.healthy():
+        return wording.timed_out(probe.scheme, ip, probe.port, probe.path)
+    status = instance.behavior.status_while_unhealthy
+    said = instance.behavior.probe_prints
+    return wording.answered(status) if probe.target == "httpGet" else said
 
 
 @dataclass(slots=True)

@@ -1,60 +1,148 @@
-"""A plain pod's life from what the API server still knows, after the emulator was gone.
+"""A pod's life from what the API server still knows, after the emulator was gone.
 
-Its containers ran on: what was due meanwhile has happened, and the first sync tells it.
+Its containers ran on: what was due meanwhile has happened, and the first sync tells it. An engine
+that served serves again at once, at another dial address; a pod that was going goes.
 """
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
-from modelserve.api import timestamps
-from servelab.node import podspec, records
-from servelab.node.kubelet import life, runtime, state
+from modelserve.api import names, timestamps, wire
+from servelab.node import conditions, podspec, records, starting
+from servelab.node.kubelet import enginelife, engineset, life, probeworkers, runtime, state
+
+Kind = podspec.ProbeKind
 
 
-def resume(pod: podspec.Pod, around: state.Surroundings) -> life.PlainLife:
-    """Take a pod on where its status stands."""
+def begun(pod: podspec.Pod) -> bool:
+    """Whether a kubelet has taken the pod on already."""
+    return bool((pod.raw.get("status") or {}).get("startTime"))
+
+
+def known_ip(pod: podspec.Pod) -> str:
+    """The address its status shows; empty if none."""
+    return str((pod.raw.get("status") or {}).get("podIP", ""))
+
+
+def began_real_s(pod: podspec.Pod) -> float:
+    """When its first phase began, Unix seconds: to the millisecond where stamps tell it."""
+    stamps = _stamps(pod)
+    if stamps:
+        return stamps[0].start_ms / 1000
+    return timestamps.parse_time((pod.raw.get("status") or {})["startTime"])
+
+
+def resume(pod: podspec.Pod, around: state.Surroundings, now_real_s: float) -> life.PodLife:
+    """Take a pod on where its status stands. Resume the pods of a node in order of creation."""
     status = pod.raw.get("status") or {}
     containers = runtime.Runtime(pod.uid, around.host.scale)
-    begun = state.State(pod, around, containers)
-    begun.accepted_s = timestamps.parse_time(status["startTime"])
-    begun.phase = begun.told_phase = status.get("phase", "Pending")
-    begun.reason, begun.message = status.get("reason", ""), status.get("message", "")
-    begun.may_run = begun.phase not in state.TERMINAL
-    begun.ip_known = bool(status.get("podIP"))
-    found = {entry["type"]: entry for entry in status.get("conditions") or ()}
-    for kind, entry in found.items():
-        since = timestamps.parse_time(entry.get("lastTransitionTime") or status["startTime"])
-        begun.flips.since_s[kind] = (entry["status"], since)
-    ready = found.get("PodReadyToStartContainers", {}).get("status") == "True"
-    containers.sandbox = begun.sandbox = "ready" if ready else "absent"
-    if not begun.may_run:
-        containers.sandbox = begun.sandbox = "gone"
-    for key in ("initContainerStatuses", "containerStatuses"):
-        for entry in status.get(key) or ():
-            begun.told[entry["name"]] = dict(entry)
-            _restore(begun, entry)
+    found = state.State(pod, around, containers, _engines(pod, around))
+    found.faults_seen_s = now_real_s
+    found.accepted_s = found.pulls_since_s = began_real_s(pod)
+    found.phase = found.told_phase = status.get("phase", "Pending")
+    found.reason, found.message = status.get("reason", ""), status.get("message", "")
+    found.may_run = found.phase not in state.TERMINAL
+    found.ip_known = bool(status.get("podIP"))
+    _conditions(found, status)
+    entries = [
+        entry
+        for key in ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+        for entry in status.get(key) or ()
+    ]
+    for entry in entries:
+        found.told[entry["name"]] = dict(entry)
+        _restore(found, entry, now_real_s)
     containers.fresh = []  # Their log was lost with the process.
-    begun.cache = begun.snapshot = containers.look(begun.accepted_s)
-    return life.PlainLife(pod, around, begun)
+    found.cache = found.snapshot = containers.look(found.accepted_s)
+    resumed = life.PodLife(pod, around, found)
+    _probes(resumed.worker.probers, found, now_real_s)
+    return resumed
 
 
-def _restore(begun: state.State, entry: Mapping[str, Any]) -> None:
+def _conditions(found: state.State, status: Mapping[str, Any]) -> None:
+    known = {entry["type"]: entry for entry in status.get("conditions") or ()}
+    for kind, entry in known.items():
+        since = timestamps.parse_time(entry.get("lastTransitionTime") or status["startTime"])
+        found.flips.since_s[kind] = (entry["status"], since)
+    if conditions.RESIZING in known:
+        found.resizing, found.resized = found.pod.generation, True
+    ready = known.get("PodReadyToStartContainers", {}).get("status") == "True"
+    found.cri.sandbox = found.sandbox = "ready" if ready else "absent"
+    if not found.may_run:
+        found.cri.sandbox = found.sandbox = "gone"
+
+
+def _engines(pod: podspec.Pod, around: state.Surroundings) -> dict[str, enginelife.Engine]:
+    found = engineset.of_pod(pod, around.host, around.engines)
+    stamps = _stamps(pod)
+    for engine in found.values():
+        if engine.leads:
+            engine.cold = starting.ColdStart(engine.cold.start, around.host.scale, stamps)
+    return found
+
+
+def _stamps(pod: podspec.Pod) -> tuple[wire.PhaseStamp, ...]:
+    text = pod.annotations.get(names.PHASES)
+    try:
+        return wire.PhaseStamps.parse(json.loads(text)).stamps if text else ()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return ()  # Somebody wrote something else there: the status has to do.
+
+
+def _restore(found: state.State, entry: Mapping[str, Any], now_real_s: float) -> None:
     """The container's newest run, if it has had one."""
     name, now = entry["name"], entry.get("state") or {}
-    said = begun.around.behaviors.get(name)
-    spec = next((each for each in begun.pod.containers if each.name == name), None)
+    said = found.around.behaviors.get(name)
+    spec = next((each for each in found.pod.containers if each.name == name), None)
     last = (entry.get("lastState") or {}).get("terminated")
     if said is None or spec is None:
         return
     fallback = spec.raw.get("terminationMessagePolicy") == "FallbackToLogsOnError"
-    number = int(entry.get("restartCount", 0))
+    number, engine = int(entry.get("restartCount", 0)), found.engines.get(name)
     for body, run in ((last, number - 1), (now.get("terminated"), number)):
         if body is not None:
             ended = records.Ended.parse(body)
             at = run if body is not last or "waiting" not in now else number
-            made = begun.cri.create(name, max(0, at), ended.started_at_s, said, fallback=fallback)
+            made = found.cri.create(name, max(0, at), ended.started_at_s, said, fallback=fallback)
             made.ends_s, made.exit_code = ended.finished_at_s, ended.exit_code
             made.reason, made.message = ended.reason, ended.message
+    since = _running_since_s(engine, now, last)
+    if since is not None:
+        made = found.cri.create(name, number, since, said, fallback=fallback, process=engine)
+        made.resources = entry.get("resources") or {}
+        if engine is not None and found.may_run:
+            engine.relaunch(found.out, made, now_real_s, going=found.pod.deleted)
+
+
+def _running_since_s(
+    engine: enginelife.Engine | None, now: Mapping[str, Any], last: object
+) -> float | None:
+    """When the run that goes on began; None if none does.
+
+    An engine's stamps may be ahead of the status, which waits for a relist.
+    """
     if "running" in now:
-        since = timestamps.parse_time(now["running"]["startedAt"])
-        begun.cri.create(name, number, since, said, fallback=fallback)
+        return timestamps.parse_time(now["running"]["startedAt"])
+    if engine is None or "terminated" in now or last is not None:
+        return None
+    return engine.cold.launched_real_s
+
+
+def _probes(workers: probeworkers.Workers, found: state.State, now_real_s: float) -> None:
+    """What probes had found still counts: a kubelet's restart changes no container's status."""
+    if not found.told or not found.may_run:
+        return
+    workers.add(found.pod, now_real_s)
+    for worker in workers.workers:
+        entry = found.told.get(worker.spec.name)
+        if entry is None or "running" not in (entry.get("state") or {}):
+            continue
+        started, ready = bool(entry.get("started")), bool(entry.get("ready"))
+        known = {Kind.STARTUP: started or None, Kind.READINESS: ready, Kind.LIVENESS: True}
+        worker.container_id, worker.known = entry["containerID"], True
+        worker.result = known[worker.probe.kind]
+        worker.held = worker.probe.kind is Kind.STARTUP and started
+        worker.last = worker.result
+        # A first period for an engine to come back.
+        worker.next_s = now_real_s + worker.probe.period_s

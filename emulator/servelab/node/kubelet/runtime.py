@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from servelab.node import records
 from servelab.node.kubelet.behavior import Behavior
@@ -18,9 +19,20 @@ MESSAGE_LINES = 80
 MESSAGE_BYTES = 2048
 
 
+class Process(Protocol):
+    """What runs in a container whose behaviour no words lay out, because it really acts."""
+
+    def listens(self) -> bool: ...
+
+    def healthy(self) -> bool: ...
+
+
 @dataclass(slots=True)
 class Instance:
-    """One run of a container. Times are Unix seconds, real; it ends when ``ends_s`` is over."""
+    """One run of a container. Times are Unix seconds, real; it ends when ``ends_s`` is over.
+
+    A ``process`` that acts by itself hears of SIGTERM at ``term_s``.
+    """
 
     name: str
     restart: int
@@ -33,6 +45,9 @@ class Instance:
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    process: Process | None = None
+    term_s: float = NEVER
+    resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # that it runs with
 
     def exited(self, now_s: float) -> bool:
         return now_s >= self.ends_s
@@ -40,6 +55,21 @@ class Instance:
     def age_s(self, now_s: float) -> float:
         """Emulated seconds since its start."""
         return (now_s - self.started_s) * self.scale
+
+    def listens(self, now_s: float) -> bool:
+        """Whether something listens on its ports."""
+        acts = self.process is None or self.process.listens()
+        return acts and self.behavior.listens(self.age_s(now_s))
+
+    def healthy(self, now_s: float) -> bool:
+        """Whether a server that answers says that all is well."""
+        acts = self.process is None or self.process.healthy()
+        return acts and self.behavior.healthy(self.age_s(now_s))
+
+    def steady(self, now_s: float) -> bool:
+        """Whether, from now on, it answers that all is well until it ends or acts."""
+        acts = self.process is None or self.process.healthy()
+        return acts and self.behavior.steady(self.age_s(now_s))
 
     def end(self, at_s: float, exit_code: int, reason: str = "") -> None:
         """It ends then, unless it has ended before."""
@@ -51,7 +81,10 @@ class Instance:
     def stop(self, at_s: float, grace_real_s: float) -> None:
         """SIGTERM then, and SIGKILL after the grace."""
         said, kill_at_s = self.behavior, at_s + grace_real_s
-        if said.ignores_term:
+        if self.process is not None:
+            self.term_s = min(at_s, self.term_s)
+            self.end(kill_at_s + REAP_S, KILLED)
+        elif said.ignores_term:
             self.end(kill_at_s + REAP_S, KILLED)
         elif said.term_after_seconds is not None:
             gone_s = at_s + said.term_after_seconds / self.scale
@@ -132,12 +165,20 @@ class Runtime:
         return [found[0] for found in self.instances.values() if not found[0].exited(now_s)]
 
     def create(
-        self, name: str, restart: int, now_s: float, behavior: Behavior, *, fallback: bool
+        self,
+        name: str,
+        restart: int,
+        now_s: float,
+        behavior: Behavior,
+        *,
+        fallback: bool,
+        process: Process | None = None,
     ) -> Instance:
         """A container that starts now, and ends as its behaviour says."""
         seed = f"{self.pod_uid}/{name}/{restart}"
         identity = f"containerd://{hashlib.sha256(seed.encode()).hexdigest()}"
         made = Instance(name, restart, identity, now_s, behavior, self.scale, fallback)
+        made.process = process
         self.instances.setdefault(name, []).insert(0, made)
         self.fresh.append(made)
         plan(made)

@@ -9,7 +9,16 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 
 from servelab.node import actions, podspec, wording
-from servelab.node.kubelet import backoffs, behavior, entries, runtime, state, stopping
+from servelab.node.kubelet import (
+    backoffs,
+    behavior,
+    engineset,
+    entries,
+    faulting,
+    runtime,
+    state,
+    stopping,
+)
 
 Waiting = Generator[float, float, "Failed | None"]
 # A registry's answer that it has no such image, and containerd's that it cannot start a process
@@ -46,7 +55,7 @@ def start(pod: state.State, delays: Delays, spec: podspec.Container, now_s: floa
         return held
     failure, now_s = yield from _image(pod, delays, spec, now_s)
     if failure is None:
-        fault = pod.config_faults.get(spec.name, "")
+        fault = _config_fault(pod, spec)
         failure = entries.Failure("CreateContainerConfigError", fault) if fault else None
     if failure is not None:
         pod.emit(spec, "Failed", f"Error: {_told(failure)}", kind="Warning")
@@ -60,6 +69,27 @@ def wait(now_s: float, until_s: float) -> Generator[float, float, float]:
     while now_s < until_s:
         now_s = yield until_s
     return until_s
+
+
+def _config_fault(pod: state.State, spec: podspec.Container) -> str:
+    """Why the container cannot be made as its spec has it; empty if it can."""
+    said = pod.around.behaviors[spec.name].config_error
+    return pod.config_faults.get(spec.name, "") or said or _root_fault(pod, spec)
+
+
+def _root_fault(pod: state.State, spec: podspec.Container) -> str:
+    """What a kubelet says of a root user where the spec wants none."""
+    both = (pod.pod.raw["spec"].get("securityContext"), spec.raw.get("securityContext"))
+    asked = {k: v for each in both for k, v in (each or {}).items() if v is not None}
+    image = pod.around.images.get(spec.image, behavior.ImageFact())
+    where = f'(pod: "{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})", container: {spec.name})'
+    if not asked.get("runAsNonRoot"):
+        return ""
+    if asked.get("runAsUser") == 0:
+        return f"container's runAsUser breaks non-root policy {where}"
+    if image.root and "runAsUser" not in asked:
+        return f"container has runAsNonRoot and image will run as root {where}"
+    return ""
 
 
 def _told(failure: entries.Failure) -> str:
@@ -108,7 +138,8 @@ def _image(
         message = f"{text}: ErrImagePull: {delays.pull_errors[image]}"
         return entries.Failure("ImagePullBackOff", message), now_s
     pod.emit(spec, "Pulling", wording.pulling(image))
-    error = pod.around.images.get(image, behavior.ImageFact()).error
+    known = pod.around.images.get(image, behavior.ImageFact())
+    error = known.error or faulting.pull_error(pod, spec, now_s)
     if error:
         now_s = yield from wait(now_s, now_s + REFUSAL_S / pod.scale)
         pod.emit(spec, "Failed", wording.pull_failed(image, error), kind="Warning")
@@ -134,23 +165,24 @@ def _pull(
     pod: state.State, spec: podspec.Container, now_s: float
 ) -> Generator[float, float, float]:
     store, scale = pod.around.host.images, pod.scale
-    key = pull_key(pod.pod, spec)
+    key, engine = engineset.pull_key(pod.pod, spec), pod.engines.get(spec.name)
     news = not store.present(spec.image)
-    store.pull(key, spec.image, pod.around.works[spec.name], now_s * scale)
+    since_s = now_s if pod.pulls_since_s is None else min(now_s, pod.pulls_since_s)
+    pod.pulls_since_s = None
+    store.pull(key, spec.image, pod.around.works[spec.name], since_s * scale)
+    if engine is not None:
+        engine.pulling = True
     # Its end moves while others compete for the links.
     while now_s < (ends_s := store.state(key).ends_s / scale):
         now_s = yield ends_s
+    if engine is not None:
+        engine.pulling = False
     now_s, done = ends_s, store.finish(key)
     took, waited = done.ends_s - done.begun_s, done.ends_s - done.asked_s
     pod.emit(spec, "Pulled", wording.pulled(spec.image, took, waited, done.size_bytes))
     if news:
         pod.out.append(actions.ImagesChanged())
     return now_s
-
-
-def pull_key(pod: podspec.Pod, spec: podspec.Container) -> str:
-    """Names the container's pull in the node's image store."""
-    return f"{pod.uid}/{spec.name}"
 
 
 def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
@@ -161,7 +193,9 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
     pod.emit(spec, "Created", "Container created")
     if number:
         pod.out.append(actions.NewLog(spec.name))
-    made = pod.cri.create(spec.name, number, now_s, said, fallback=fallback)
+    engine = pod.engines.get(spec.name)
+    made = pod.cri.create(spec.name, number, now_s, said, fallback=fallback, process=engine)
+    made.resources = spec.resources
     pod.changed(now_s)
     if said.start_error:
         text = wording.cannot_start(said.start_error)
@@ -170,6 +204,9 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
         pod.emit(spec, "Failed", f"Error: {text}", kind="Warning")
         return Failed(entries.Failure("RunContainerError", text))
     pod.emit(spec, "Started", "Container started")
+    if engine is not None:
+        engine.launch(pod.out, made, now_s, pod.around.again(spec.name) if number else None)
+    faulting.started(pod, made, now_s)
     if said.post_start_fails:
         return (yield from _hook_failed(pod, spec, made, now_s))
     return None
@@ -181,7 +218,7 @@ def _hook_failed(
     pod.emit(spec, "FailedPostStartHook", "PostStartHook failed", kind="Warning")
     pod.emit(spec, "Killing", "FailedPostStartHook")
     made.stop(now_s, stopping.least(pod.pod.grace_real_s))
-    yield from wait(now_s, made.ends_s)
+    yield from stopping.until_ended(made, now_s)
     hook = ((spec.raw.get("lifecycle") or {}).get("postStart") or {}).get("exec") or {}
     command = [str(word) for word in hook.get("command") or ()]
     where = f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})"

@@ -1,13 +1,14 @@
-"""What the parts of a plain pod's life share: runtime, what the kubelet knows of it, its status."""
+"""What the parts of a pod's life share: runtime, what the kubelet knows of it, its status."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from modelserve.api import timestamps
-from servelab.node import actions, conditions, podspec
+from modelserve.api import names, timestamps
+from servelab.node import actions, conditions, podspec, starting
 from servelab.node.context import Host
-from servelab.node.kubelet import behavior, entries, runtime
+from servelab.node.faults import fault
+from servelab.node.kubelet import behavior, enginelife, engineset, entries, runtime
 from servelab.timing import transfers
 
 TERMINAL = ("Succeeded", "Failed")
@@ -18,13 +19,22 @@ UNKNOWN = {
     "startedAt": None,
     "finishedAt": None,
 }
+_LISTS = {
+    (True, False): "initContainerStatuses",
+    (False, False): "containerStatuses",
+    (False, True): "ephemeralContainerStatuses",
+}
 # A kubelet asks its runtime for all containers once a second.
 RELIST_REAL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the pod finds: its node, its address, images, and why it is not admitted, if so."""
+    """What the pod finds: its node, its address, images, and why it is not admitted, if so.
+
+    ``engines`` is how its engines start, by container; ``again`` how one starts that has run here
+    before.
+    """
 
     host: Host
     pod_ip: str
@@ -32,24 +42,33 @@ class Surroundings:
     behaviors: Mapping[str, behavior.Behavior]
     images: Mapping[str, behavior.ImageFact] = field(default_factory=dict)
     rejection: tuple[str, str] | None = None
+    engines: Mapping[str, starting.EngineStart] = field(default_factory=dict)
+    gpu_memory_gib: float = 80.0
+    again: Callable[[str], starting.EngineStart | None] = lambda container: None
 
 
 @dataclass(slots=True)
 class State:
-    """One plain pod. Times are Unix seconds, real."""
+    """One pod. Times are Unix seconds, real."""
 
     pod: podspec.Pod
     around: Surroundings
     cri: runtime.Runtime
+    engines: dict[str, enginelife.Engine] = field(default_factory=dict)
     cache: runtime.Snapshot = field(default_factory=runtime.Snapshot)  # as last relisted
     snapshot: runtime.Snapshot = field(default_factory=runtime.Snapshot)  # as the sync sees it
+    pulls_since_s: float | None = None  # of a pod that goes on: when it may have begun to pull
     relisted_s: float = float("-inf")
     missed_s: float | None = None  # since when something changed that no relist has seen
     failures: dict[str, entries.Failure] = field(default_factory=dict)
     config_faults: dict[str, str] = field(default_factory=dict)  # what an environment misses
+    faults: fault.Faults = fault.NONE
+    faults_seen_s: float = float("-inf")  # until when they have been acted upon
+    slowed: dict[actions.Path, float] = field(default_factory=dict)  # the node's, for its sake
     volume_fault: str = ""  # the event about a volume that cannot be mounted
     accepted_s: float = 0.0
     now_s: float = 0.0  # of the last step
+    stopping: tuple[float, float] | None = None  # all are: with that grace, since then
     ending: bool = False  # its containers are being stopped for good
     may_run: bool = True  # until its containers are known to have ended for good
     told: dict[str, entries.Entry] = field(default_factory=dict)
@@ -59,6 +78,8 @@ class State:
     reason: str = ""
     message: str = ""
     ip_known: bool = False
+    resizing: int = 0  # the generation that asked for the resize under way
+    resized: bool = False  # ever
     rows: list[dict[str, Any]] = field(default_factory=list)
     flips: conditions.Conditions = field(default_factory=conditions.Conditions)
     out: list[actions.Action] = field(default_factory=list)
@@ -134,6 +155,12 @@ def report(
         entry = entries.render(state.pod, spec, snapshot, failure, old)
         started, ready = probed[spec.name]
         done = spec.init and not spec.sidecar and _done(entry)
+        if spec.ephemeral:
+            # No probe ever judges one.
+            entry["ready"] = False
+            del entry["started"]
+            state.told[spec.name] = entry
+            continue
         entry["started"] = started and "running" in entry["state"]
         runs = entry["started"] and ready and (not spec.init or spec.sidecar)
         entry["ready"] = done or runs
@@ -166,7 +193,7 @@ def terminate(state: State, now_s: float) -> None:
     ran = [number for number, spec in enumerate(inits) if _has_run(state.told[spec.name])]
     unknown = inits[: max([1, *(number + 1 for number in ran)])]
     if not inits or _initialized(state):
-        unknown += [spec for spec in specs if not spec.init]
+        unknown += [spec for spec in specs if spec.main]
     for spec in unknown:
         entry = state.told[spec.name]
         if "terminated" not in entry["state"]:
@@ -181,14 +208,14 @@ def _has_run(entry: entries.Entry) -> bool:
 
 
 def _initialized(state: State) -> bool:
-    mains = [spec for spec in state.pod.containers if not spec.init]
+    mains = [spec for spec in state.pod.containers if spec.main]
     if any(_has_run(state.told[spec.name]) for spec in mains):
         return True
     last = [spec for spec in state.pod.containers if spec.init][-1]
     return conditions.initialized(last, state.told[last.name])
 
 
-def _view(state: State) -> conditions.PodView:
+def _view(state: State, now_s: float) -> conditions.PodView:
     pod = state.pod
     return conditions.PodView(
         pod.generation,
@@ -198,7 +225,8 @@ def _view(state: State) -> conditions.PodView:
         state.told,
         pod.readiness_gates,
         conditions.foreign(pod),
-        None,
+        engineset.starting_condition(state.engines.values(), now_s),
+        state.resizing,
     )
 
 
@@ -208,25 +236,35 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
     A terminal phase is held back while a container may run; its conditions are not.
     """
     pod = state.pod
-    if anew:
-        state.rows = conditions.render(_view(state), state.flips, now_s)
-    rows = state.rows
+    for engine in state.engines.values():
+        engine.settle(state.out, now_s, ready=state.told[engine.container]["ready"])
+    rows = conditions.render(_view(state, now_s), state.flips, now_s) if anew else state.rows
+    if state.engines and not anew:
+        # How far its engines are is always told as it is.
+        rows = [row for row in rows if row["type"] != names.CONDITION_STARTING]
+        rows.append(conditions.starting(_view(state, now_s), state.flips, now_s))
+    state.rows = rows
     held = state.phase in TERMINAL and state.may_run
     state.told_phase = state.told_phase if held else state.phase
     ip = state.around.host.ip
     body = _frame(state) | {"hostIP": ip, "hostIPs": [{"ip": ip}]}
-    body["$setElementOrder/conditions"] = [{"type": row["type"]} for row in rows]
-    body["conditions"] = rows
+    if state.resized and not state.resizing:
+        # A patch leaves a condition that it does not name.
+        body["conditions"] = [*rows, {"type": conditions.RESIZING, "$patch": "delete"}]
+    else:
+        body["conditions"] = rows
+    body["$setElementOrder/conditions"] = [{"type": row["type"]} for row in body["conditions"]]
     if state.reason and not held:
         body |= {"reason": state.reason, "message": state.message}
     shared = pod.raw["spec"].get("hostNetwork")
     if state.ip_known or shared:
         ip = ip if shared else state.around.pod_ip
         body |= {"podIP": ip, "podIPs": [{"ip": ip}]}
-    for key, init in (("initContainerStatuses", True), ("containerStatuses", False)):
-        # A copy: the entries go on changing.
-        listed = [dict(state.told[s.name]) for s in pod.containers if s.init is init]
-        body |= {key: listed} if listed else {}
+    for spec in pod.containers:
+        # One that was added just now is told with the next sync. A copy: entries go on changing.
+        if spec.name in state.told:
+            entry = dict(state.told[spec.name])
+            body.setdefault(_LISTS[spec.init, spec.ephemeral], []).append(entry)
     state.out.append(actions.WriteStatus(body))
 
 

@@ -3,7 +3,7 @@
 After kubelet 1.37's killContainer and its termination ordering.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from servelab.node import podspec, wording
 from servelab.node.kubelet import runtime, state
@@ -38,17 +38,41 @@ def stop(
     instance.stop(at_s, least(left))
 
 
+def until_ended(instance: runtime.Instance, now_s: float) -> Generator[float, float, float]:
+    """Wait until it has ended, which may be sooner than was laid out; returns that time."""
+    while now_s < instance.ends_s:
+        now_s = yield instance.ends_s
+    return instance.ends_s
+
+
 def stop_all(pod: state.State, grace_real_s: float, now_s: float) -> None:
     """Tell and stop all that run: sidecars, last to first, when all others have ended."""
     running = {instance.name: instance for instance in pod.cri.running(now_s)}
     specs = [spec for spec in pod.pod.containers if spec.name in running]
     for spec in specs:
         pod.emit(spec, "Killing", wording.stopping(spec.name))
+    pod.stopping = (grace_real_s, now_s)
     turn_s = float("-inf")
     for spec in _order(specs):
         own_turn_s = turn_s if spec.sidecar else float("-inf")
         stop(pod, spec, running[spec.name], grace_real_s, now_s, own_turn_s)
         turn_s = max(turn_s, running[spec.name].ends_s)
+
+
+def hasten(pod: state.State) -> None:
+    """One has ended sooner than was laid out: sidecars that waited for it have their turn now."""
+    if pod.stopping is None:
+        return
+    grace_real_s, began_s = pod.stopping
+    running = {instance.name: instance for instance in pod.cri.running(began_s)}
+    turn_s = float("-inf")
+    for spec in _order([spec for spec in pod.pod.containers if spec.name in running]):
+        instance = running[spec.name]
+        if spec.sidecar and instance.process is None:
+            instance.ends_s = runtime.NEVER
+            runtime.plan(instance)
+            stop(pod, spec, instance, grace_real_s, began_s, turn_s)
+        turn_s = max(turn_s, instance.ends_s)
 
 
 def _order(specs: Sequence[podspec.Container]) -> list[podspec.Container]:

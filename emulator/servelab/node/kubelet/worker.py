@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from servelab.node import actions, podspec, wording
-from servelab.node.kubelet import entries, plan, probeworkers, starting, state, stopping
+from servelab.node.kubelet import entries, plan, probeworkers, resizing, starting, state, stopping
 from servelab.node.kubelet.runtime import NEVER, Snapshot
 
 Steps = Generator[float, float, float]
@@ -72,6 +72,11 @@ class Worker:
         if self._idle:
             self.resume_s = min(self.resume_s, now_s)
 
+    def look(self, now_s: float) -> None:
+        """What it waits for may have moved."""
+        if not self.finished:
+            self.resume_s = min(self.resume_s, now_s)
+
     def end(self) -> None:
         """Its deletion was asked for; or, once more, with less time left."""
         self.ending = True
@@ -123,8 +128,9 @@ class Worker:
     def _report(self, now_s: float, snapshot: Snapshot, *, terminal: bool) -> str:
         """Renew what is told of the containers; returns the pod's phase."""
         pod = self.pod
+        resizing.note(pod, snapshot)
         state.report(pod, snapshot, self.probers.judge(pod, snapshot, now_s))
-        mains = tuple(spec.name for spec in pod.pod.containers if not spec.init)
+        mains = tuple(spec.name for spec in pod.pod.containers if spec.main)
         initialized = snapshot.started(mains)
         found = entries.phase(pod.pod, pod.told, terminal=terminal, initialized=initialized)
         why = ("", "")
@@ -143,6 +149,8 @@ class Worker:
         if self.ending:
             return now_s
         self.probers.add(pod.pod, now_s)
+        outcome.acted = resizing.act(pod)
+        self._pending = outcome.acted or self._pending
         todo = plan.compute(pod, self.probers)
         if todo.kill_pod:
             outcome.acted = True
@@ -153,6 +161,7 @@ class Worker:
         for kill in todo.kills:
             outcome.acted = True
             now_s = yield from self._kill(kill, now_s)
+        now_s = yield from self._start_all(todo.added, now_s, outcome, stop_at_failure=False)
         now_s = yield from self._start_all(todo.inits, now_s, outcome, stop_at_failure=True)
         if not (outcome.failed and todo.inits):
             now_s = yield from self._start_all(todo.starts, now_s, outcome, stop_at_failure=False)
@@ -205,7 +214,7 @@ class Worker:
         instance = self.pod.cri.instances[kill.spec.name][0]
         self.pod.emit(kill.spec, "Killing", kill.message)
         stopping.stop(self.pod, kill.spec, instance, kill.grace_real_s, now_s)
-        return (yield from starting.wait(now_s, instance.ends_s))
+        return (yield from stopping.until_ended(instance, now_s))
 
     def _kill_pod(self, now_s: float, grace_real_s: float) -> Steps:
         pod = self.pod

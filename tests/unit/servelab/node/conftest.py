@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import pytest
 
 from modelserve.api import wire
-from servelab.node import actions, images, planning, podspec, resume, stages, starting
+from servelab.node import actions, images, planning, podspec, starting
 from servelab.node.context import Host
+from servelab.node.kubelet import behavior, life, resuming, state
 from servelab.timing import transfers
 
 T0 = 1_800_000_000.0
@@ -48,7 +49,8 @@ class Player:
     deleted: bool = False
     on_start: Callable[["Player"], None] | None = None
     moves: transfers.Transfers = field(default_factory=transfers.Alone)
-    plan: planning.PodPlan | None = None
+    plan: planning.Plan | None = None
+    slow_reserve: bool = False
 
     def __post_init__(self) -> None:
         store = images.NodeImages(self.moves, self.pod["spec"]["nodeName"], cached_s=0.5)
@@ -62,11 +64,17 @@ class Player:
         parsed = podspec.parse(self.pod)
         work = transfers.Work(self.pull_s, self.size_bytes)
         works = self.plan.works if self.plan else {c.name: work for c in parsed.containers}
-        arguments = (parsed, self.host, "10.200.0.7", works, self.engine)
-        if resume.begun(parsed):
-            self.life = resume.life(*arguments, self.now)
+        around = state.Surroundings(
+            self.host,
+            "10.200.0.7",
+            works,
+            behavior.parse(parsed),
+            engines={} if self.engine is None else {self.engine.container: self.engine},
+        )
+        if resuming.begun(parsed):
+            self.life = resuming.resume(parsed, around, self.now)
         else:
-            self.life = stages.PodLife(*arguments)
+            self.life = life.PodLife(parsed, around)
 
     def restart(self, forget_images: bool = False) -> None:
         """The emulator's process ends and starts again."""
@@ -139,7 +147,7 @@ class Player:
                 self.events[key] = self.events.get(key, 0) + 1
             case actions.Log(_, at, line):
                 self.logs.append((at - T0, line))
-            case actions.Command(verb, _):
+            case actions.Command(verb):
                 self.verbs.append(verb)
                 self._obey(verb)
             case actions.Delete():
@@ -148,14 +156,16 @@ class Player:
                 pass
 
     def _obey(self, verb: actions.Verb) -> None:
+        if verb is actions.Verb.RESERVE and self.slow_reserve:
+            return
         if verb is actions.Verb.RESERVE:
-            self.life.reserved("127.0.0.1:4711")
+            self.life.reserved("engine", "127.0.0.1:4711")
             if self.on_start is not None:
                 self.on_start(self)
         elif verb is actions.Verb.SERVE:
-            self.life.serving(self.now)
+            self.life.serving("engine", self.now)
         elif verb is actions.Verb.DRAIN:
-            self.at(self.drain_s, lambda: self.life.drained(self.now))
+            self.at(self.drain_s, lambda: self.life.drained("engine", self.now))
 
     def _notice(self, status: dict[str, Any]) -> None:
         for entry in status.get("containerStatuses", ()):

@@ -7,7 +7,8 @@ import pytest
 from modelserve import ports, testing
 from modelserve.testing import apiserver
 from servelab.engine import pool
-from servelab.node import emulator, figures, registration
+from servelab.node import emulator, figures
+from servelab.node.pools import registration
 
 POOL = {"metadata": {"name": "dgx"}, "spec": {"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8}}
 

@@ -2,8 +2,10 @@
 
 import pytest
 
+from modelserve.catalog import layers
+from modelserve.decide import coldstart, nodefacts
 from servelab.node import images, links
-from servelab.timing import transfers
+from servelab.timing import caches, routes, transfers
 
 WORK = transfers.Work(60.0, 9e9)
 
@@ -88,3 +90,57 @@ def test_the_listing_is_capped_at_the_largest() -> None:
         node.add(f"i{size}:1", size)
     assert len(node.listing()) == 50
     assert node.listing()[0]["sizeBytes"] == 59
+
+
+RATES = nodefacts.node_rates({"modelserve.dev/layer-bandwidth": "1GB/s"})
+SIZE = 8_900_000_000
+BASE = 2_800_000_000
+
+
+def image(tag: str) -> tuple[str, routes.ImagePull]:
+    name = f"vllm/vllm-openai:{tag}"
+    return name, routes.ImagePull.of(layers.of(name, SIZE), RATES, "n-0")[0]
+
+
+def moved(node: images.NodeImages, key: str) -> float:
+    return node.progress(key, 0.0).size_bytes
+
+
+@pytest.mark.parametrize("serialize", [True, False])
+def test_a_second_version_fetches_only_what_the_first_lacks(serialize: bool) -> None:
+    node = store(serialize=serialize)
+    node.pull("p/1", *image("v1"), 0.0)
+    node.pull("p/2", *image("v2"), 0.0)
+    assert (moved(node, "p/1"), moved(node, "p/2")) == (SIZE, SIZE - BASE)
+    assert node.state("p/2").size_bytes == SIZE
+
+
+def test_the_prediction_for_a_node_with_another_version_is_what_the_pull_takes() -> None:
+    node = store()
+    node.add("vllm/vllm-openai:v1", SIZE)
+    there = nodefacts.listed_layers(node.listing())
+    missing = layers.missing(layers.of("vllm/vllm-openai:v2", SIZE), there)
+    node.pull("p/2", *image("v2"), 0.0)
+    planned = coldstart.pull_of(missing, RATES, SIZE)
+    assert node.state("p/2").ends_s == pytest.approx(planned.duration_s)
+
+
+def test_an_image_is_there_once_the_layers_fetched_for_another_are() -> None:
+    node = store(serialize=False)
+    node.pull("p/1", *image("v1"), 0.0)
+    name, work = image("v2")
+    node.pull("p/2", name, work, 0.0)
+    first_s = node.state("p/1").ends_s
+    assert node.state("p/2").ends_s == first_s > work.only(work.layers[4:]).duration_s
+    node.finish("p/1")
+    assert node.finish("p/2").ends_s == first_s
+
+
+def test_images_go_when_the_disk_is_full_but_not_those_in_use() -> None:
+    policy = caches.Policy()
+    node = images.NodeImages(transfers.Alone(), "n-0", disk_bytes=10**9, policy=policy)
+    node.add("a:1", 200_000_000)
+    node.add("b:1", 200_000_000)
+    assert node.collect(["docker.io/library/a:1"], 300.0).gone == ("docker.io/library/b:1",)
+    assert node.present("a:1")
+    assert not node.collect([], 300.0).gone

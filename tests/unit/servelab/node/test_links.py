@@ -9,13 +9,13 @@ import pytest
 
 from modelserve.api import names, wire
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
+from modelserve.decide import nodefacts
 from servelab.node import images, links, planning, podspec
 from servelab.timing import routes, transfers
 
 T0 = 1_800_000_000.0
 BACKEND_BYTES_PER_S = 2e9
-RATES = coldstart.node_rates({names.STORAGE_SHARED_BANDWIDTH: "2GB/s"})
+RATES = nodefacts.node_rates({names.STORAGE_SHARED_BANDWIDTH: "2GB/s"})
 FACTS = planning.NodeFacts(gpus.find("h100-sxm"), RATES, "dgx")
 SERVE = ["--model", "meta-llama/Llama-3.1-8B-Instruct", "--max-model-len", "8192"]
 IMAGE = "vllm/vllm-openai:v0.33.0"
@@ -41,9 +41,11 @@ class Fleet:
         pod["metadata"]["uid"] = f"uid-{number}"
         pod["spec"]["nodeName"] = f"n-{number}"
         moves = self.links.of(f"n-{number}")
-        plan = planning.plan(podspec.parse(pod), self.facts, images.NodeImages(moves, "x"))
+        plan = planning.of_pod(podspec.parse(pod), self.facts, images.NodeImages(moves, "x"))
         moves.learn(plan.links)
-        made = self.player(pod, plan.engine, moves=moves, plan=plan, now=T0 + self.now_s)
+        made = self.player(
+            pod, plan.engines["engine"].start, moves=moves, plan=plan, now=T0 + self.now_s
+        )
         if pulled:
             made.host.images.add(IMAGE, 1)
         self.pods.append(made)
@@ -138,9 +140,9 @@ def test_log_lines_keep_their_share_of_a_load_that_slows_down(fleet: Fleet) -> N
 def test_a_replica_that_goes_leaves_its_share(fleet: Fleet) -> None:
     one, two = fleet.add(), fleet.add()
     fleet.run(2)
-    slow_s = one.moves.ends_at_s(one.life.context.load_key)
+    slow_s = one.moves.ends_at_s(one.life.state.engines["engine"].key)
     two.life.removed(two.now)
-    assert one.moves.ends_at_s(one.life.context.load_key) < slow_s - 1
+    assert one.moves.ends_at_s(one.life.state.engines["engine"].key) < slow_s - 1
 
 
 def test_a_pull_tells_its_progress(fleet: Fleet) -> None:
@@ -173,7 +175,7 @@ def test_an_engine_that_crashed_and_pulls_again_waits_for_the_pull_only(
     one.pod["spec"]["containers"][0]["imagePullPolicy"] = "Always"
     one.begin()
     fleet.run(5)
-    one.life.exited(1, one.now)
+    one.life.exited("engine", 1, one.now)
     one.life.advance(one.now)
     assert one.life.next_wake_real_s() > one.now
 
@@ -216,3 +218,26 @@ def _left_s(pod: Any) -> float:
 def _stamp(pod: Any) -> wire.PhaseStamp:
     text = pod.pod["metadata"]["annotations"][names.PHASES]
     return wire.PhaseStamps.parse(json.loads(text)).stamps[-1]
+
+
+def test_a_part_that_is_slowed_moves_what_passes_it_and_is_quick_again() -> None:
+    heard: list[str] = []
+    node = links.Links(heard.append).of("n")
+    node.learn({"node/n/registry": 10.0, "node/n/read/p/nvme": 10.0})
+    pull = transfers.Work(10.0, 100.0, (transfers.Stage(100.0, ("node/n/registry",)),))
+    node.start("n/pull/u/c", pull, 0.0)
+    node.slow("fault", "registry", 10.0, 5.0)
+    assert node.ends_at_s("n/pull/u/c") == pytest.approx(5 + 50)
+    node.slow("fault", "registry", 1.0, 10.0)
+    assert node.ends_at_s("n/pull/u/c") == pytest.approx(10 + 4.5)
+    assert heard[-1] == "n/pull/u/c"
+
+
+def test_what_starts_later_is_slow_too_and_the_slowest_counts() -> None:
+    node = links.Links().of("n")
+    node.learn({"node/n/read/p/nvme": 10.0})
+    for owner, factor in (("a", 2.0), ("b", 5.0)):
+        node.slow(owner, "read", factor, 0.0)
+    read = transfers.Work(10.0, 100.0, (transfers.Stage(100.0, ("node/n/read/p/nvme",)),))
+    node.start("n/load/u", read, 0.0)
+    assert node.ends_at_s("n/load/u") == pytest.approx(50)

@@ -6,34 +6,37 @@ import pytest
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
+from modelserve.decide import nodefacts
 from servelab.node import images, planning, podspec
 from servelab.timing import transfers
 
 FACTS = planning.NodeFacts(
     gpus.find("h100-sxm"),
-    coldstart.node_rates({"modelserve.dev/registry-bandwidth": "250MB/s"}),
+    nodefacts.node_rates({"modelserve.dev/registry-bandwidth": "250MB/s"}),
 )
 SERVE = ["--model", "meta-llama/Llama-3.1-8B-Instruct", "--max-model-len", "8192"]
 
 
-def plan(pod: dict[str, Any]) -> planning.PodPlan:
+def plan(pod: dict[str, Any]) -> planning.Plan:
     store = images.NodeImages(transfers.Alone(), "n-0")
-    return planning.plan(podspec.parse(pod), FACTS, store)
+    return planning.of_pod(podspec.parse(pod), FACTS, store)
+
+
+def engine(pod: dict[str, Any]) -> planning.EnginePlan:
+    return plan(pod).engines["engine"]
 
 
 def test_a_vllm_container_is_an_engine(make_pod: Any) -> None:
-    engine = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)).engine
-    assert engine is not None
-    assert [step.phase for step in engine.steps] == [wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP]
+    start = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)).start
+    assert [step.phase for step in start.steps] == [wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP]
 
 
 def test_jitter_stays_within_five_per_cent_of_the_plan(make_pod: Any) -> None:
     found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE))
-    assert found.engine is not None
-    for step in found.engine.steps:
+    start = found.engines["engine"].start
+    for step in start.steps:
         assert step.work.duration_s == pytest.approx(step.planned_s, rel=0.05)
-    assert found.works["engine"].duration_s == pytest.approx(found.engine.pull_planned_s, rel=0.05)
+    assert found.works["engine"].duration_s == pytest.approx(start.pull_planned_s, rel=0.05)
 
 
 def test_the_pods_own_words_count(make_pod: Any) -> None:
@@ -43,26 +46,24 @@ def test_the_pods_own_words_count(make_pod: Any) -> None:
         "modelserve.dev/warm-up-seconds": "7",
     }
     found = plan(pod)
-    assert found.engine is not None
     assert found.works["engine"].size_bytes == 1e9
-    assert found.engine.steps[1].planned_s == pytest.approx(7)
+    assert found.engines["engine"].start.steps[1].planned_s == pytest.approx(7)
 
 
 def test_other_containers_are_no_engine_but_are_pulled(make_pod: Any) -> None:
     found = plan(make_pod(image="nginx:1"))
-    assert found.engine is None
+    assert not found.engines
     assert found.works["engine"].size_bytes == planning.UNKNOWN_IMAGE_BYTES
 
 
 def test_an_unknown_model_says_so(make_pod: Any) -> None:
-    found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=["--model", "no/such-7b"]))
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=["--model", "no/such-7b"]))
     assert "no/such-7b" in found.refusal
-    assert found.engine is not None
 
 
 def test_a_flag_that_vllm_does_not_have_ends_it_as_argparse_does(make_pod: Any) -> None:
     args = [*SERVE, "--max-num-seqz=4"]
-    found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
     assert found.exit_code == 2
     usage, message, hint = found.refusal.splitlines()
     assert usage.startswith("usage: vllm [-h] [-v] {chat,")
@@ -70,9 +71,15 @@ def test_a_flag_that_vllm_does_not_have_ends_it_as_argparse_does(make_pod: Any) 
     assert hint == "did you mean --max-num-seqs?"
 
 
+def test_more_than_the_models_context_ends_it_in_vllms_words(make_pod: Any) -> None:
+    args = ["--model", "meta-llama/Llama-2-7b-hf", "--max-model-len=8192"]
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
+    assert found.exit_code == 1
+    assert found.refusal.startswith("pydantic_core._pydantic_core.ValidationError: 1 validation")
+
+
 def test_a_model_that_does_not_fit_loads_and_then_says_so(make_pod: Any) -> None:
     large = ["--model", "meta-llama/Llama-3.1-70B-Instruct"]
-    found = plan(make_pod(image="vllm/vllm-openai:v0.33.0", args=large))
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=large))
     assert "KV cache" in found.refusal
-    assert found.engine is not None
-    assert found.engine.steps[1].lines == ()
+    assert found.start.steps[1].lines == ()

@@ -32,3 +32,11 @@ def test_init_containers_come_first(make_pod: Any) -> None:
     first, second = podspec.parse(pod).containers
     assert (first.name, first.sidecar, second.name) == ("proxy", True, "engine")
     assert first.field_path == "spec.initContainers{proxy}"
+
+
+def test_an_added_container_comes_last_and_is_none_of_the_mains(make_pod: Any) -> None:
+    raw = make_pod()
+    raw["spec"]["ephemeralContainers"] = [{"name": "debug", "image": "busybox:1"}]
+    added = podspec.parse(raw).containers[-1]
+    assert (added.name, added.ephemeral, added.main) == ("debug", True, False)
+    assert added.field_path == "spec.ephemeralContainers{debug}"

@@ -1,7 +1,8 @@
 """Writes of one pod: in order, newest only, until they succeed."""
 
 import asyncio
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -108,3 +109,72 @@ async def test_what_the_server_refuses_is_left() -> None:
     pod.status({"phase": "Nonsense"})
     await finish(pod)
     assert cluster.calls == [("delete", (0, "u-1"))]
+
+
+BAD_DAYS = [
+    errors.Unavailable("away"),
+    errors.Conflict("changed", 409),
+    errors.Expired("too old", 410),
+    errors.Unavailable("slow down", 429, "TooManyRequests", 3.0),
+    errors.Unavailable("internal error", 500),
+    errors.Forbidden("not yet", 403),
+]
+
+
+@pytest.mark.parametrize("error", BAD_DAYS, ids=str)
+async def test_a_bad_day_of_the_api_server_loses_no_status(error: Exception) -> None:
+    cluster = FakeCluster([error] * 20)
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    pod.annotate({"a": "1"})
+    await finish(pod)
+    assert cluster.calls[:2] == [("annotations", {"a": "1"}), ("status", {"phase": "Running"})]
+    assert len(waits) == 20
+
+
+async def test_pauses_grow_so_that_nothing_is_flooded() -> None:
+    cluster = FakeCluster([errors.Unavailable("away")] * 10)
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert sum(waits) > 10
+    assert all(before < after for before, after in zip(waits[:5:2], waits[2:7:2], strict=True))
+
+
+async def test_the_pause_is_what_the_server_asks_for() -> None:
+    cluster = FakeCluster([errors.Unavailable("slow down", 429, "TooManyRequests", 7.0)])
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert waits == [7.0]
+
+
+async def test_a_status_that_came_while_the_server_was_away_is_the_one_that_is_written() -> None:
+    cluster = FakeCluster([errors.Unavailable("away")])
+    pod, _ = patient(cluster, lambda: pod.status({"phase": "Failed"}))
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert [told for kind, told in cluster.calls if kind == "status"] == [{"phase": "Failed"}]
+
+
+def patient(
+    cluster: FakeCluster, meanwhile: Callable[[], None] = lambda: None
+) -> tuple[writer.PodWriter, list[float]]:
+    """A writer that does not wait, but notes for how long it would have."""
+    waits: list[float] = []
+
+    async def sleep_real(seconds: float) -> None:
+        waits.append(seconds)
+        meanwhile()
+        await asyncio.sleep(0)
+
+    return (
+        writer.PodWriter(
+            cluster,  # type: ignore[arg-type]
+            POD,
+            asyncio.Semaphore(4),
+            sleep_real=sleep_real,
+            rng=random.Random(1),
+        ),
+        waits,
+    )

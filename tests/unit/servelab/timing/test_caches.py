@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from modelserve.catalog import layers
 from servelab.timing import caches
 
 DISK_BYTES = 1000
@@ -11,8 +12,8 @@ POLICY = caches.Policy()
 OLD_S = 1000.0
 
 
-def layer(digest: str, size: int = 100) -> caches.Layer:
-    return caches.Layer(digest, size // 2, size)
+def layer(digest: str, size: int = 100) -> layers.Layer:
+    return layers.Layer(digest, size // 2, size)
 
 
 CUDA = layer("cuda", 300)
@@ -26,35 +27,11 @@ def store(*images: str, size: int = 100, other: int = 0) -> caches.Images:
     return found
 
 
-def test_layers_that_are_there_or_coming_are_not_fetched() -> None:
-    images = caches.keep(caches.Images(DISK_BYTES), "vllm:1", (CUDA, layer("v1")), 0.0)
-    wanted = (CUDA, layer("v2"), layer("v3"), layer("v3"))
-    assert caches.missing(images, wanted, coming=("v2",)) == (layer("v3"),)
-
-
 def test_shared_layers_take_the_disk_once() -> None:
     images = caches.keep(caches.Images(DISK_BYTES, 50), "vllm:1", (CUDA, layer("v1")), 0.0)
     images = caches.keep(images, "vllm:2", (CUDA, layer("v2")), 0.0)
     assert images.used_bytes == 50 + 300 + 100 + 100
     assert images.by_name["vllm:2"].size_bytes == 400
-
-
-@given(st.integers(1000, 10**11), st.integers(1000, 10**11), st.floats(0.0, 1.0))
-def test_layers_made_up_for_an_image_sum_up_to_it(packed: int, unpacked: int, share: float) -> None:
-    layers = caches.layers_of("vllm:1", "vllm", packed, unpacked, share)
-    assert sum(layer.compressed_bytes for layer in layers) == packed
-    assert sum(layer.unpacked_bytes for layer in layers) == unpacked
-    assert max(layer.compressed_bytes for layer in layers) <= max(share, 0.01) * packed + 1
-    assert len({layer.digest for layer in layers}) == len(layers)
-
-
-def test_tags_of_one_repository_share_their_base() -> None:
-    one, two = (caches.layers_of(f"vllm:{tag}", "vllm", 1000, 3000, 0.1) for tag in "12")
-    images = caches.keep(caches.Images(10_000), "vllm:1", one, 0.0)
-    fetched = sum(layer.compressed_bytes for layer in caches.missing(images, two))
-    assert fetched == pytest.approx(1000 * (1 - caches.BASE_SHARE), abs=2)
-    other = caches.layers_of("sglang:1", "sglang", 1000, 3000, 0.1)
-    assert caches.missing(images, other) == other
 
 
 @pytest.mark.parametrize(("other", "gone"), [(440, ()), (441, ("a",)), (549, ("a", "b"))])

@@ -326,3 +326,26 @@ def test_flows_that_cannot_be_are_refused(piece: trajectory.Piece, says: str) ->
 def test_links_that_cannot_be_are_refused(rate: float) -> None:
     with pytest.raises(errors.InputError, match="link a"):
         fresh().set_link("a", rate, 0.0)
+
+
+@given(cases.map(never_stopped))
+def test_what_is_told_of_an_end_is_when_it_comes(wanted: list[Case]) -> None:
+    flows, come = fresh(), Ends()
+    for n in range(len(wanted)):
+        begin(flows, wanted, str(n))
+    told = ends(flows, wanted)
+    while (at_s := flows.next_end_s()) < math.inf:
+        come |= dict.fromkeys(flows.advance(at_s), at_s)
+    assert told == pytest.approx(come, abs=1e-6)
+
+
+def test_a_hundred_equal_flows_end_one_after_the_other_by_their_size() -> None:
+    flows = fluid.Fluid()
+    flows.set_link("backend", 40.0, 0.0)
+    for n in range(100):
+        flows.set_link(f"node/{n}", 6.0, 0.0)
+        flows.start(str(n), [moving(100.0 + n, f"node/{n}", "backend", cap=5.0)], 0.0)
+    # All move alike until the smallest is there: 100 flows x 100 bytes over 40 bytes/s.
+    assert flows.ends_at_s("0") == pytest.approx(250.0)
+    assert flows.ends_at_s("99") < 100 * 199 / 40
+    assert flows.ends_at_s("1") == pytest.approx(250.0 + 99 / 40)

@@ -4,27 +4,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from modelserve.decide import coldstart
-from servelab.timing import caches, routes, shared
+from modelserve.catalog import layers
+from modelserve.decide import moving, nodefacts
+from servelab.timing import routes, shared, transfers
 
-Binds = coldstart.Binds
+Binds = moving.Binds
 rates = st.floats(1e6, 1e11)
 sizes = st.integers(1, 10**12)
 
 
-def limit(binds: coldstart.Binds, rate: float) -> coldstart.Limit:
+def limit(binds: moving.Binds, rate: float) -> moving.Limit:
     own = binds in (Binds.SPEC, Binds.LOADER, Binds.PCIE)
-    return coldstart.Limit(binds, rate, shared=not own)
+    return moving.Limit(binds, rate, shared=not own)
 
 
-def pull(size: int, registry: float, unpack: float, share: float = 0.1) -> coldstart.Pull:
-    down = coldstart.Transfer(size, (limit(Binds.REGISTRY, registry), limit(Binds.NETWORK, 25e9)))
-    return coldstart.Pull(False, down, unpack, share, 0.5)
+def pull(size: int, registry: float, unpack: float, share: float = 0.1) -> moving.Pull:
+    down = moving.Transfer(size, (limit(Binds.REGISTRY, registry), limit(Binds.NETWORK, 25e9)))
+    return moving.Pull(False, down, unpack, share, 0.5)
 
 
-def read(size: int, device: float, backend: float, loader: float) -> coldstart.Transfer:
+def read(size: int, device: float, backend: float, loader: float) -> moving.Transfer:
     found = ((Binds.STORAGE, device), (Binds.SHARED_STORAGE, backend), (Binds.LOADER, loader))
-    return coldstart.Transfer(size, tuple(limit(*one) for one in found), latency_s=0.15)
+    return moving.Transfer(size, tuple(limit(*one) for one in found), latency_s=0.15)
 
 
 def end_s(route: routes.Route) -> float:
@@ -72,19 +73,21 @@ def test_a_pull_passes_registry_network_and_unpacking() -> None:
 
 
 def test_an_image_that_is_there_passes_no_link() -> None:
-    there = coldstart.Pull(True, pull(10**9, 250e6, 120e6).download, 120e6, 0.1, 0.5)
+    there = moving.Pull(True, pull(10**9, 250e6, 120e6).download, 120e6, 0.1, 0.5)
     assert end_s(routes.pull(there, "n")) == 0.5
 
 
 def test_a_pull_of_missing_layers_moves_only_those() -> None:
-    layers = [caches.Layer("a", 300, 900), caches.Layer("b", 100, 300)]
-    planned = routes.only(pull(10**9, 250e6, 120e6), layers)
-    assert (planned.download.n_bytes, planned.largest_layer_share) == (400, 0.75)
-    assert routes.only(planned, []).present
+    every = tuple(layers.Layer(name, size, 3 * size) for name, size in (("a", 300), ("b", 100)))
+    whole, _ = routes.ImagePull.of(every, nodefacts.node_rates({}), "n", factor=1.02)
+    assert whole.size_bytes == 400
+    assert whole.only(every) == transfers.Work(whole.duration_s, 400, whole.stages)
+    assert sum(stage.size_bytes for stage in whole.only(every[1:]).stages[:2]) == 1.02 * 100
+    assert whole.only(()).duration_s == pytest.approx(0.5 * 1.02)
 
 
 def test_what_memory_has_is_read_before_the_rest() -> None:
-    cached = coldstart.Transfer(10 * 10**9, (limit(Binds.PAGE_CACHE, 10e9),))
+    cached = moving.Transfer(10 * 10**9, (limit(Binds.PAGE_CACHE, 10e9),))
     route = routes.then(
         routes.weights(cached, "n", "nfs"), routes.weights(read(10**9, 1e9, 1e9, 1e9), "n", "nfs")
     )
@@ -94,7 +97,7 @@ def test_what_memory_has_is_read_before_the_rest() -> None:
 
 
 def test_a_wait_may_come_first() -> None:
-    there = coldstart.Pull(True, pull(10**9, 250e6, 120e6).download, 120e6, 0.1, 0.5)
+    there = moving.Pull(True, pull(10**9, 250e6, 120e6).download, 120e6, 0.1, 0.5)
     route = routes.then(
         routes.pull(there, "n"), routes.weights(read(10**9, 1e9, 1e9, 1e9), "n", "x")
     )

@@ -172,3 +172,40 @@ def test_what_is_no_recording_is_told_with_its_place(
     with pytest.raises(errors.InputError, match=complaint) as caught:
         comparing.read(file)
     assert "bad.json" in str(caught.value)
+
+
+def _shift_from(body: Any, reason: str, seconds: float) -> None:
+    """Everything from the update on that first tells this reason, so much later."""
+    shift = 0.0
+    for update in body["updates"]:
+        if reason in json.dumps(update["status"]):
+            shift = seconds
+        update["t"] += shift
+
+
+def test_when_a_back_off_is_told_is_chance() -> None:
+    def tell_early(body: Any) -> None:
+        told = [reason_of(update) == "CrashLoopBackOff" for update in body["updates"]]
+        number = told.index(True)
+        body["updates"][number]["t"] = body["updates"][number - 1]["t"] + 1
+
+    assert changed("command-missing", tell_early) == []
+
+
+def reason_of(update: Any) -> str | None:
+    for entry in update["status"].get("containerStatuses") or ():
+        found: str | None = entry["state"].get("waiting", {}).get("reason")
+        return found
+    return None
+
+
+def test_a_step_that_takes_much_longer_is_found() -> None:
+    found = changed("job-completes", lambda body: _shift_from(body, "terminated", 4))
+    assert {each.where.partition(":")[0] for each in found} == {"time"}
+
+
+def test_what_a_scheduler_tells_is_not_compared() -> None:
+    def add(body: Any) -> None:
+        body["events"].append({"type": "Normal", "reason": "Scheduled", "message": "m"})
+
+    assert changed("job-completes", add) == []

@@ -25,6 +25,11 @@ def bound(pod: Mapping[str, Any]) -> dict[str, Any]:
     raw = copy.deepcopy(dict(pod))
     raw["metadata"] = {"namespace": "default", "generation": 1, "uid": UID, **raw["metadata"]}
     raw.setdefault("status", {"phase": "Pending", "qosClass": "BestEffort"})
+    for container in (*raw["spec"].get("initContainers", ()), *raw["spec"]["containers"]):
+        limits = (container.get("resources") or {}).get("limits")
+        if limits:
+            container["resources"].setdefault("requests", {})
+            container["resources"]["requests"] = limits | container["resources"]["requests"]
     return raw
 
 
@@ -48,9 +53,16 @@ class Player:
         self.life = self.begin()
         self._see("ADDED", self.raw["status"])
 
-    def begin(self) -> life.PlainLife:
+    def begin(self) -> life.PodLife:
         """A kubelet takes the pod on, or goes on with it."""
         pod = podspec.parse(self.raw)
+        around = state.Surroundings(self.host, "10.200.0.7", *self._facts(pod), self.rejection)
+        if pod.raw["status"].get("startTime"):
+            return resuming.resume(pod, around, self.now)
+        return life.PodLife(pod, around)
+
+    def _facts(self, pod: podspec.Pod) -> tuple[Any, Any, Any]:
+        """Pulls, behaviours and images."""
         facts = behavior.parse_images(pod)
         works = {
             spec.name: transfers.Work(
@@ -58,12 +70,7 @@ class Player:
             )
             for spec in pod.containers
         }
-        around = state.Surroundings(
-            self.host, "10.200.0.7", works, behavior.parse(pod), facts, self.rejection
-        )
-        if pod.raw["status"].get("startTime"):
-            return resuming.resume(pod, around)
-        return life.PlainLife(pod, around)
+        return works, behavior.parse(pod), facts
 
     def run(self, until_s: float) -> "Player":
         """Let that many seconds since the beginning pass."""
@@ -79,10 +86,11 @@ class Player:
 
     def delete(self, grace_s: float | None = None) -> "Player":
         """Somebody asks for its deletion."""
-        grace = self.raw["spec"].get("terminationGracePeriodSeconds", 30)
+        over = self.raw["status"].get("phase") in state.TERMINAL
+        grace = 0 if over else self.raw["spec"].get("terminationGracePeriodSeconds", 30)
         self.raw["metadata"] |= {
             "deletionTimestamp": "soon",
-            "generation": 2,
+            "generation": self.raw["metadata"]["generation"] + 1,
             "deletionGracePeriodSeconds": grace if grace_s is None else grace_s,
         }
         self._see("MODIFIED", self.raw["status"])
@@ -90,6 +98,29 @@ class Player:
         self.life.update(pod, self.now)
         self.life.delete(self.now + pod.grace_real_s)
         return self
+
+    def patch(self, act: recording.Act, scenario: recording.Scenario) -> None:
+        """Somebody adds a container, or resizes one."""
+        for key, entries in act.patch.get("spec", {}).items():
+            listed = self.raw["spec"].setdefault(key, [])
+            for entry in entries:
+                known = next((each for each in listed if each["name"] == entry["name"]), None)
+                listed.append(dict(entry)) if known is None else known.update(entry)
+            self.raw["metadata"]["generation"] += 1
+        self.raw["metadata"]["annotations"] = surroundings.annotations(scenario, act.t)
+        pod = podspec.parse(self.raw)
+        self.life.extend(*self._facts(pod))
+        self._see("MODIFIED", self.raw["status"])
+        self.life.update(pod, self.now)
+
+    def condition_written(self, entry: Mapping[str, Any]) -> None:
+        """Somebody else writes a condition."""
+        rows = self.raw["status"].get("conditions") or []
+        rest = [row for row in rows if row["type"] != entry["type"]]
+        status = {**self.raw["status"], "conditions": [*rest, dict(entry)]}
+        self.raw = {**self.raw, "status": status}
+        self._see("MODIFIED", self.raw["status"])
+        self.life.update(podspec.parse(self.raw), self.now)
 
     @property
     def status(self) -> Mapping[str, Any]:
@@ -134,6 +165,15 @@ class Player:
         match action:
             case actions.WriteStatus(body):
                 kept = {k: v for k, v in body.items() if not k.startswith("$")}
+                ours = {row["type"] for row in kept.get("conditions", ())}
+                others = [
+                    row
+                    for row in self.raw["status"].get("conditions") or ()
+                    if row["type"] not in ours
+                ]
+                if "conditions" in kept:
+                    rows = [row for row in kept["conditions"] if "$patch" not in row]
+                    kept["conditions"] = [*rows, *others]
                 self.raw["status"] = {**self.raw["status"], **copy.deepcopy(kept)}
                 self._see("MODIFIED", self.raw["status"])
             case actions.Emit(kind, reason, message, path):
@@ -186,7 +226,7 @@ def replay() -> Any:
 
     def make(scenario: recording.Scenario) -> Player:
         raw = copy.deepcopy(dict(scenario.pod))
-        raw["metadata"]["annotations"] = surroundings.annotations(scenario)
+        raw["metadata"]["annotations"] = surroundings.annotations(scenario, 0.0)
         # What the API server sets at creation.
         raw["status"] = dict(scenario.updates[0].status)
         return Player(bound(raw))

@@ -1,0 +1,1 @@
+"""GPUs of emulated nodes: which they are, who has them, and what their sensors read (pure)."""

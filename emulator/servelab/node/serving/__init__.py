@@ -1,0 +1,1 @@
+"""What a kubelet serves over HTTPS: logs, exec, port-forward, metrics, stats, health."""

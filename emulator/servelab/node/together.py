@@ -1,0 +1,30 @@
+"""Calls to the API server that need not wait for each other, a few at a time."""
+
+import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+AT_ONCE = 16
+
+Result = TypeVar("Result")
+
+
+async def gather(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
+    """What each returns, in order. After a failure no further call begins; raises the first."""
+    limit, failures = asyncio.Semaphore(AT_ONCE), list[Exception]()
+    found: dict[int, Result] = {}
+
+    async def one(number: int, each: Coroutine[Any, Any, Result]) -> None:
+        async with limit:
+            if failures:
+                each.close()
+                return
+            try:
+                found[number] = await each
+            except Exception as error:
+                failures.append(error)
+
+    await asyncio.gather(*(one(number, each) for number, each in enumerate(work)))
+    if failures:
+        raise failures[0]
+    return [found[number] for number in sorted(found)]

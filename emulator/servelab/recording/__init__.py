@@ -1,0 +1,1 @@
+"""Records what a real kubelet does with pods: `make record-kubelet` (Linux, root)."""
