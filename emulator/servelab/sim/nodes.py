@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
-from servelab.node import registration
+from modelserve.decide import nodefacts
+from servelab.node.pools import registration
 from servelab.sim import scenario
 
 
@@ -21,7 +21,7 @@ class Node:
     name: str
     pool: str
     product: str
-    rates: coldstart.NodeRates
+    rates: nodefacts.NodeRates
     gpus: int
     free: int
     images: set[str] = field(default_factory=set)
@@ -33,11 +33,13 @@ class Nodes:
 
     def __init__(self, pools: Iterable[scenario.Pool]) -> None:
         self.changes = 0  # of room and images
+        self._rooms: dict[tuple[str, int], int] = {}  # until the next change
+        self._likeliest: dict[tuple[str, int, str], Node | None] = {}
         self._by_product: dict[str, list[Node]] = {}
         for pool in pools:
             product = gpus.find(pool.gpu).product_label
             annotations = {k: v for k, v in registration.render_annotations(pool).items() if v}
-            rates = coldstart.node_rates(annotations)
+            rates = nodefacts.node_rates(annotations)
             for number in range(pool.node_count):
                 room = pool.gpus_per_node
                 node = Node(f"{pool.name}-{number + 1}", pool.name, product, rates, room, room)
@@ -54,15 +56,22 @@ class Nodes:
 
     def room(self, product: str, gpus_each: int) -> int:
         """How many more replicas with so many GPUs fit."""
-        return sum(node.free // gpus_each for node in self.of(product))
+        key = product, gpus_each
+        room = self._rooms.get(key)
+        if room is None:
+            room = self._rooms[key] = sum(node.free // gpus_each for node in self.of(product))
+        return room
 
     def likeliest(self, product: str, gpus_each: int, image: str) -> Node | None:
         """The node that the next replica most likely gets, full ones last; None without any."""
-        return min(
-            self.of(product),
-            key=lambda node: (node.free < gpus_each, image not in node.images, -node.free),
-            default=None,
-        )
+        key = product, gpus_each, image
+        if key not in self._likeliest:
+            self._likeliest[key] = min(
+                self.of(product),
+                key=lambda node: (node.free < gpus_each, image not in node.images, -node.free),
+                default=None,
+            )
+        return self._likeliest[key]
 
     def place(self, product: str, gpus_each: int, image: str) -> Node | None:
         """Take the GPUs of a node with room; None if there is none."""
@@ -70,15 +79,20 @@ class Nodes:
         if node is None or node.free < gpus_each:
             return None
         node.free -= gpus_each
-        self.changes += 1
+        self._changed()
         return node
 
     def give_back(self, node: Node, gpus: int) -> None:
         """A pod on it is gone."""
         node.free += gpus
-        self.changes += 1
+        self._changed()
 
     def keep(self, node: Node, image: str) -> None:
         """The image has arrived."""
         node.images.add(image)
+        self._changed()
+
+    def _changed(self) -> None:
         self.changes += 1
+        self._rooms.clear()
+        self._likeliest.clear()

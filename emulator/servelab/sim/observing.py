@@ -1,11 +1,10 @@
 """What an autoscaler sees of one simulated model, in the live operator's own terms."""
 
-from modelserve.api import status, wire
-from modelserve.decide import coldstart, counters, observation
+from modelserve.api import status
+from modelserve.decide import coldstart, counters, gaps, nodefacts, observation
 from modelserve.reconciling import memory
-from servelab.sim.service import GATEWAY, Service
-
-NAMESPACE = "default"
+from servelab.sim import gateways
+from servelab.sim.service import Service
 
 
 class Observer:
@@ -18,16 +17,18 @@ class Observer:
         self._predictions: dict[tuple[bool, str], coldstart.ColdStart] = {}
         self._known: observation.Parameters | None = None
         self._changes = 0
-        self._parameters: dict[tuple[float, int], observation.Parameters] = {}
+        self._idle = observation.NO_GAPS
+        # By all that they depend on and that changes.
+        self._parameters: dict[tuple[float, int, float], observation.Parameters] = {}
 
-    def look(self, now_s: float) -> tuple[observation.Observation, observation.Parameters]:
+    def look(
+        self, now_s: float, idle: gaps.Gaps = observation.NO_GAPS
+    ) -> tuple[observation.Observation, observation.Parameters]:
         """Everything one decision looks at. Takes what was counted since the last look."""
         service = self._service
         service.catch_up(now_s)
-        model = service.gateway.demand(NAMESPACE, service.name, now_s)
-        snapshot = wire.DemandSnapshot(GATEWAY, "1", 0, (model,))
         merged, self._counters = counters.merge(
-            (snapshot,), NAMESPACE, service.name, self._counters
+            service.gateway.snapshots(now_s), gateways.NAMESPACE, service.name, self._counters
         )
         in_flight = merged.in_flight
         replicas = tuple(
@@ -41,22 +42,25 @@ class Observer:
             live_count=service.count,
             written_count=service.count,
         )
-        return seen, self.parameters()
+        return seen, self.parameters(idle)
 
-    def parameters(self) -> observation.Parameters:
-        """The rules' parameters as the spec, the catalogue and measured cold starts make them."""
+    def parameters(self, idle: gaps.Gaps = observation.NO_GAPS) -> observation.Parameters:
+        """The rules' parameters as the spec, the catalogue and what was measured make them."""
         changes = self._service.place.nodes.changes
-        if self._known is None or changes != self._changes:
-            self._changes, self._known = changes, self._worked_out()
+        if self._known is None or changes != self._changes or idle is not self._idle:
+            self._changes, self._idle = changes, idle
+            self._known = self._worked_out(idle)
         return self._known
 
-    def _worked_out(self) -> observation.Parameters:
+    def _worked_out(self, idle: gaps.Gaps) -> observation.Parameters:
         service = self._service
         predicted = self._predicted()
         cold_start_s = coldstart.expected_s(predicted, self._measured)
         product = service.assessment.gpu.product_label
         room = service.place.nodes.room(product, service.gpus_each)
-        key = (cold_start_s, room)
+        scaling = service.spec.scaling
+        cooldown_s = observation.cooldown_s(scaling.cooldown_seconds, cold_start_s, idle)
+        key = (cold_start_s, room, cooldown_s)
         known = self._parameters.get(key)
         if known is None:
             if len(self._parameters) > 64:
@@ -68,6 +72,7 @@ class Observer:
                 service_s=service.assessment.service_s,
                 gpus=observation.GpuRoom(replicas=room),
                 predicted_s=predicted.total_s,
+                idle=idle,
             )
         return known
 
@@ -84,7 +89,7 @@ class Observer:
         key = present, node.pool
         known = self._predictions.get(key)
         if known is None:
-            cache = coldstart.CacheState(image_present=present)
+            cache = nodefacts.CacheState(image_present=present)
             plan = coldstart.plan(launch, gpu, node.rates, cache)
             known = self._predictions[key] = coldstart.predict(plan)
         return known

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from modelserve.decide import coldstart
 from servelab.engine import assembly
 from servelab.sim.agenda import Agenda
 from servelab.sim.nodes import Nodes
@@ -20,6 +21,7 @@ class Place:
     links: Links
     seed: int
     step_jitter: float = assembly.STEP_JITTER
+    gateways: int = 1
     freed: list[Told] = field(default_factory=list)  # who wants to know of free GPUs
 
 
@@ -35,3 +37,4 @@ class Ledger:
     counts: list[tuple[float, int]] = field(default_factory=list)  # asked for, from then on
     ready: list[tuple[float, int]] = field(default_factory=list)
     cold_start_s: list[float] = field(default_factory=list)
+    measured: list[coldstart.ColdStart] = field(default_factory=list)  # the same, by part

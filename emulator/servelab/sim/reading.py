@@ -2,34 +2,64 @@
 
 import importlib.resources
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import pydantic
 import yaml
 
 from modelserve import errors
+from servelab.sim import checking, knowing
+from servelab.sim.checking import Place
 from servelab.sim.scenario import Scenario
 
-Place = tuple[str | int, ...]
+# Complaints that are told at once.
+MOST_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a scenario's file holds, not judged yet, and the line of each of its parts."""
+
+    name: str
+    content: Mapping[str, Any]
+    lines: Mapping[Place, int]
 
 
 def parse(text: str, name: str) -> Scenario:
     """Read a scenario. Raises InputError with ``name``, the line, and what to mend."""
+    return validate(load(text, name))
+
+
+def load(text: str, name: str) -> Document:
+    """Read the text as YAML. Raises InputError for what is none, or holds a key twice."""
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
-        data = yaml.safe_load(text)
+        content = yaml.safe_load(text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or "it cannot be read"
         raise errors.InputError(f"{name}{line}: no YAML: {what}") from error
-    if not isinstance(data, Mapping):
+    except (RecursionError, ValueError) as error:  # a date of month 13, brackets without end
+        raise errors.InputError(f"{name}: no YAML that can be read: {error}") from error
+    if not isinstance(content, Mapping):
         raise errors.InputError(f"{name}: a scenario is a mapping with `pools` and `models`")
+    return Document(name, content, _lines(node, name))
+
+
+def validate(document: Document) -> Scenario:
+    """Judge it. Raises InputError with up to five sentences, a line each."""
     try:
-        return Scenario.model_validate(data, extra="forbid")
+        given = Scenario.model_validate(document.content, extra="forbid")
     except pydantic.ValidationError as error:
-        lines = _lines(node)
-        found = [_sentence(name, each, lines) for each in error.errors(include_url=False)]
-        raise errors.InputError("\n".join(dict.fromkeys(found[:5]))) from error
+        found = error.errors(include_url=False)
+        told = [_sentence(document, each) for each in found if not _beside(document, each)]
+        raise errors.InputError("\n".join(dict.fromkeys(told[:MOST_TOLD]))) from error
+    flaws = [sentence_at(document, flaw.place, flaw.message) for flaw in checking.flaws(given)]
+    if flaws:
+        raise errors.InputError("\n".join(flaws[:MOST_TOLD]))
+    return given
 
 
 def packaged() -> Sequence[str]:
@@ -46,15 +76,25 @@ def packaged_text(name: str) -> str:
     return folder.joinpath(f"{name}.yaml").read_text()
 
 
-def _lines(node: yaml.Node | None) -> Mapping[Place, int]:
-    """The line of every key and item, by the way that leads there."""
+def _lines(node: yaml.Node | None, name: str) -> Mapping[Place, int]:
+    """The line of every key and item, by the way that leads there. Raises InputError for twins."""
     found: dict[Place, int] = {}
+    seen: set[int] = set()  # an anchor that many aliases point to is walked once
 
     def walk(at: yaml.Node, place: Place) -> None:
+        if id(at) in seen:
+            return
+        seen.add(id(at))
         if isinstance(at, yaml.MappingNode):
             for key, value in at.value:
-                found[(*place, key.value)] = key.start_mark.line + 1
-                walk(value, (*place, key.value))
+                here = (*place, str(key.value))
+                line = key.start_mark.line + 1
+                if here in found and key.value != "<<":
+                    raise errors.InputError(
+                        f"{name}, line {line}: {key.value} is there already, in line {found[here]}"
+                    )
+                found[here] = line
+                walk(value, here)
         elif isinstance(at, yaml.SequenceNode):
             for number, value in enumerate(at.value):
                 found[(*place, number)] = value.start_mark.line + 1
@@ -65,17 +105,46 @@ def _lines(node: yaml.Node | None) -> Mapping[Place, int]:
     return found
 
 
-def _sentence(name: str, error: object, lines: Mapping[Place, int]) -> str:
-    assert isinstance(error, dict)
-    place: Place = tuple(error["loc"])
-    known = place
-    while known and known not in lines:
-        known = known[:-1]
-    line = f", line {lines[known]}" if known else ""
+def _sentence(document: Document, error: Any) -> str:
+    """What pydantic found, in our words."""
+    place = _written(document.content, tuple(error["loc"]))
     what = str(error["msg"]).removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        what = "there is no such field"
+        what = f"there is no such field{knowing.hint(place)}"
     elif error["type"] == "missing":
         what = "is missing"
+    return sentence_at(document, place, what)
+
+
+def _beside(document: Document, error: Any) -> bool:
+    """Whether it is of the member of a union that was not meant: a number's where fields stand."""
+    if len(_written(document.content, error["loc"])) == len(error["loc"]):
+        return False
+    return bool(
+        error["type"] == ("int_type" if isinstance(error["input"], Mapping) else "model_type")
+    )
+
+
+def _written(content: Any, place: Place) -> Place:
+    """The way without the names that pydantic gives to members of a union."""
+    found: list[str | int] = []
+    at = content
+    for number, part in enumerate(place):
+        there = isinstance(at, Mapping) and part in at
+        there = there or (isinstance(at, list) and isinstance(part, int) and part < len(at))
+        if there:
+            at = at[part]
+        elif number < len(place) - 1 or (isinstance(part, str) and not part.isidentifier()):
+            continue
+        found.append(part)
+    return tuple(found)
+
+
+def sentence_at(document: Document, place: Place, what: str) -> str:
+    """A sentence with the file, the line, and the way to what it is about."""
+    known = place
+    while known and known not in document.lines:
+        known = known[:-1]
+    line = f", line {document.lines[known]}" if known else ""
     at = ".".join(str(part) for part in place)
-    return f"{name}{line}: {at + ': ' if at else ''}{what[:1].lower()}{what[1:]}"
+    return f"{document.name}{line}: {at + ': ' if at else ''}{what[:1].lower()}{what[1:]}"

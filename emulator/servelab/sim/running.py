@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from modelserve import errors
 from modelserve.api import spec as api
 from modelserve.decide import prediction
-from modelserve.engines import steplaw
 from servelab.policies import oracle, registry
-from servelab.sim import scenario, traffic
+from servelab.sim import demand, scenario, traffic
 from servelab.sim.agenda import Agenda, Turn
 from servelab.sim.nodes import Nodes
 from servelab.sim.place import Ledger, Place
@@ -126,7 +125,9 @@ class _Simulation:
         self._start_s = start_s
         self._agenda = Agenda(start_s)
         nodes = Nodes(given.pools)
-        place = Place(self._agenda, nodes, Links(self._agenda), seed, given.step_jitter)
+        place = Place(
+            self._agenda, nodes, Links(self._agenda), seed, given.step_jitter, given.gateways
+        )
         self._gpus = nodes.gpus
         self._services = [Service(model, place) for model in given.models]
         self._streams: list[_Stream] = []
@@ -184,20 +185,13 @@ class _Simulation:
         return Rival(service, registry.of(self._policy, sizing))
 
     def _oracle(self, model: scenario.SimulatedModel, service: Service) -> oracle.Oracle:
-        """It reads the traffic before anybody else does; service times by the law at full slots."""
-        sources = traffic.of(model, self._seed, self._lines)
-        if sources.clients:
+        """It reads the traffic before anybody else does."""
+        wanted = demand.needs(model, self._seed, self._lines)
+        if wanted is None:
             raise errors.InputError(
                 "an oracle cannot know a closed loop: its requests depend on it"
             )
-        slots, scaling = service.assessment.slots, model.spec.scaling
-        assessed = service.assessment
-        law = steplaw.StepLaw.of_launch(assessed.launch, assessed.gpu)
-        requests = (
-            (each.at_s, law.service_s(each.input_tokens, each.output_tokens, slots))
-            for each in sources.stream
-        )
-        wanted = oracle.needs(requests, slots=slots, utilization=scaling.target_utilization or 1.0)
+        scaling = model.spec.scaling
         lead_s = service.assessment.cold_start().total_s * (1 + jitter.BOUND)
         return oracle.Oracle(wanted, lead_s, scaling.min_replicas, scaling.max_replicas)
 

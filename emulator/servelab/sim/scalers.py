@@ -64,6 +64,7 @@ class _Waking(ABC):
         if now_s < self._due_s:
             return
         self._due_s = math.inf
+        self.service.deal(now_s)
         self._look(now_s)
 
     @abstractmethod
@@ -125,7 +126,7 @@ class Operator(_Waking):
 
     def _decide(self, now_s: float) -> record.Decision:
         self.decisions += 1
-        seen, parameters = self._observer.look(now_s)
+        seen, parameters = self._observer.look(now_s, self._state.idle)
         retry_s = self._settle.retry_real_s
         if retry_s is not None and retry_s > now_s:
             seen = dataclasses.replace(seen, fence_retry_s=retry_s)

@@ -14,6 +14,8 @@ from modelserve.api.spec import ModelServeSpec
 from servelab.engine import assembly
 
 Positive = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
+# Shorter ones would take for ever to count off, and hold no request.
+Spell = Annotated[float, Field(ge=0.01, le=1e7, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
 Tokens = Annotated[int, Field(ge=1, le=100_000_000)]
 
@@ -32,6 +34,14 @@ class Lengths(Part):
     median: Tokens
     p95: Tokens | None = None
     max: Tokens | None = None
+
+    @model_validator(mode="after")
+    def _order(self) -> Self:
+        if self.p95 is not None and self.p95 < self.median:
+            raise ValueError(f"p95 {self.p95} is below the median {self.median}")
+        if self.max is not None and self.max < self.median:
+            raise ValueError(f"max {self.max} is below the median {self.median}")
+        return self
 
 
 class Poisson(Part):
@@ -60,8 +70,8 @@ class OnOff(Part):
     """Poisson for ``onSeconds``, nothing for ``offSeconds``, over and over."""
 
     per_second: Positive
-    on_seconds: Positive
-    off_seconds: Positive
+    on_seconds: Spell
+    off_seconds: Spell
     seconds: Positive
 
 
@@ -73,6 +83,37 @@ class Ramp(Part):
     seconds: Positive
 
 
+class Step(Part):
+    """Poisson at one rate, and at another from ``atSeconds`` on."""
+
+    from_per_second: Seconds = 0.0
+    to_per_second: Seconds
+    at_seconds: Seconds
+    seconds: Positive
+
+
+class Windows(Part):
+    """A rate for each stretch of ``secondsEach``; ``cv`` is the variation of the gaps."""
+
+    per_second: Annotated[list[Seconds], Field(min_length=1, max_length=100_000)]
+    seconds_each: Positive
+    cv: Annotated[float, Field(ge=0.05, le=50)] = 1.0
+
+
+class ServeGen(Part):
+    """Requests drawn as ServeGen describes one of its clients: rates, laws of gaps and lengths.
+
+    ``rates`` and ``lengths`` name files in ServeGen's layout (see ``workload.servegen``).
+    """
+
+    client: Annotated[str, Field(pattern="^.+/.+$", max_length=253)]
+    rates: Annotated[str, Field(min_length=1, max_length=4096)] = "servegen-clients"
+    lengths: Annotated[str, Field(min_length=1, max_length=4096)] = "servegen-lengths"
+    from_seconds: Seconds = 0.0
+    seconds: Positive
+    scale: Positive = 1.0
+
+
 class Closed(Part):
     """Clients that send their next request ``thinkSeconds`` after they have their answer."""
 
@@ -81,7 +122,8 @@ class Closed(Part):
     seconds: Positive
 
 
-KINDS = ("trace", "poisson", "steady", "gamma", "on_off", "ramp", "closed")
+LAWS = ("poisson", "steady", "gamma", "on_off", "ramp", "step", "windows", "serve_gen")
+KINDS = ("trace", *LAWS, "closed")
 
 
 class Traffic(Part):
@@ -93,6 +135,9 @@ class Traffic(Part):
     gamma: Gamma | None = None
     on_off: OnOff | None = None
     ramp: Ramp | None = None
+    step: Step | None = None
+    windows: Windows | None = None
+    serve_gen: ServeGen | None = None
     closed: Closed | None = None
     start_seconds: Seconds = 0.0
     seconds: Positive | None = None  # of a trace: no more than its first so many
@@ -107,6 +152,8 @@ class Traffic(Part):
             raise ValueError(f"give one of {known}; there are {len(given)}")
         if self.seconds is not None and self.trace is None:
             raise ValueError("`seconds` beside the kind cuts a trace, and this is none")
+        if self.trace is not None and self.model_fields_set & {"input", "output"}:
+            raise ValueError("a trace has lengths of its own: leave `input` and `output` out")
         return self
 
 
@@ -123,16 +170,6 @@ class SimulatedModel(Part):
     spec: ModelServeSpec
     traffic: list[Traffic] = Field(default=[], max_length=1000)
     initial_replicas: Annotated[int, Field(ge=0, le=1000)] = 0
-
-    @model_validator(mode="after")
-    def _bounds(self) -> Self:
-        scaling = self.spec.scaling
-        if scaling.min_replicas > scaling.max_replicas:
-            raise ValueError(
-                f"spec.scaling.minReplicas {scaling.min_replicas} is above maxReplicas "
-                f"{scaling.max_replicas}"
-            )
-        return self
 
 
 class Objective(Part):
@@ -155,6 +192,8 @@ class Scenario(Part):
     pools: Annotated[list[Pool], Field(min_length=1, max_length=1000)]
     models: Annotated[list[SimulatedModel], Field(min_length=1, max_length=10_000)]
     objective: Objective = Objective()
+    # Each model's requests come to so many gateways in turn.
+    gateways: Annotated[int, Field(ge=1, le=64)] = 1
     # Sigma of an engine step's log-normal duration; 0 is faster to simulate.
     step_jitter: Annotated[float, Field(ge=0, le=0.5)] = assembly.STEP_JITTER
     gpu_hour_price: Annotated[float, Field(ge=0, le=1e6)] | None = None

@@ -1,6 +1,6 @@
-"""One model: its gateway, its replicas, and what became of its requests.
+"""One model: its gateways, its replicas, and what became of its requests.
 
-The gateway is the live one's state machine, ``modelserve.decide.holding``; the engines are the live
+A gateway is the live one's state machine, ``modelserve.decide.holding``; the engines are the live
 ones' core. What lies between them on a network takes no time here.
 """
 
@@ -11,11 +11,11 @@ import random
 from collections.abc import Iterable, Sequence
 
 from modelserve import errors
-from modelserve.decide import coldstart, holding, prediction, routing, shares, victims
+from modelserve.decide import coldstart, holding, prediction, routing, victims
 from servelab.engine import assembly
 from servelab.engine.core.sequences import CoreRequest, Finish
 from servelab.engine.core.stepping import EngineCore
-from servelab.sim import scenario
+from servelab.sim import gateways, scenario
 from servelab.sim.agenda import Turn
 from servelab.sim.place import Ledger, Place, Told
 from servelab.sim.replicas import Replica, Stage
@@ -26,7 +26,6 @@ from servelab.workload.arrivals import Arrival
 
 # What a request's body weighs; our choice: four bytes a token and the JSON around them.
 BYTES_PER_TOKEN, BYTES_AROUND = 4, 200
-GATEWAY = "gateway-1"
 # A hold expires this much late, so that no rounding keeps it from being over.
 LATE_S = 1e-3
 
@@ -53,9 +52,13 @@ class Service:
         self.count = 0
         self.told: Told = lambda now_s: None
         self.changed: Told = lambda now_s: None
-        self.gateway = holding.Holding(routing.read_terms(model.spec))
-        share = shares.split(assessed.slots, {GATEWAY: 1.0})[GATEWAY]
-        self.gateway.set_share(share, place.agenda.now_s)
+        self.gateway = gateways.Gateways(
+            place.gateways,
+            model.name,
+            routing.read_terms(model.spec),
+            assessed.slots,
+            place.agenda.now_s,
+        )
         self._open: dict[int, Request] = {}
         self._ids = 0
         self._made = 0
@@ -68,7 +71,7 @@ class Service:
     # --- requests ---------------------------------------------------------------------------------
 
     def arrive(self, arrival: Arrival, client: Client | None, now_s: float) -> None:
-        """A request comes to the gateway."""
+        """A request comes to a gateway."""
         self._ids += 1
         self._count(1, now_s)
         request = Request(now_s, arrival.input_tokens, arrival.output_tokens, client)
@@ -106,6 +109,7 @@ class Service:
                 self._send(effect, now_s)
                 continue
             request = self._open.pop(effect.request_id)
+            self.gateway.forget(effect.request_id)
             self._count(-1, now_s)
             if effect.refusal is holding.Refusal.EXPIRED:
                 self.records.expired += 1
@@ -168,14 +172,19 @@ class Service:
             self.told(now_s)
 
     def fence(self, fence_id: str, uids: Sequence[str], now_s: float) -> bool:
-        """Ask the gateway; granted only if nothing is held nor under way to these."""
-        granted = self.gateway.fence(fence_id, uids, now_s).granted
+        """Ask the gateways; granted only if nothing is held nor under way to these."""
+        granted = self.gateway.fence(fence_id, uids, now_s)
         self._watch_gateway(now_s)
         return granted
 
     def unfence(self, fence_id: str, now_s: float) -> None:
         """Take it back."""
         self._apply(self.gateway.unfence(fence_id, now_s), now_s)
+
+    def deal(self, now_s: float) -> None:
+        """Deal out the slots to several gateways."""
+        if self.gateway.several:
+            self._apply(self.gateway.deal(now_s), now_s)
 
     @property
     def serving(self) -> bool:
@@ -257,6 +266,7 @@ class Service:
         measured = replica.cold_start
         assert measured is not None, "it has just started"
         self._started.append(measured)
+        self.ledger.measured.append(measured)
         self.ledger.cold_start_s.append(now_s - replica.created_s)
         self._route(now_s)
         self.changed(now_s)
@@ -296,9 +306,9 @@ class Service:
         self.replicas.clear()
 
     def _route(self, now_s: float) -> None:
-        """Tell the gateway of the replicas as they are now."""
+        """Tell the gateways of the replicas as they are now."""
         routed = [replica.routed() for replica in self.replicas.values()]
-        self._apply(self.gateway.update(self.gateway.terms, routed, now_s), now_s)
+        self._apply(self.gateway.update(routed, now_s), now_s)
         ready = sum(r.stage is Stage.READY and not r.terminating for r in self.replicas.values())
         steps = self.ledger.ready
         if not steps or steps[-1][1] != ready:

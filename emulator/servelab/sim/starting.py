@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from modelserve.api import wire
 from modelserve.catalog import gpus
-from modelserve.decide import coldstart
+from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import types
 from servelab.sim.agenda import Agenda, Turn
 from servelab.sim.nodes import Node, Nodes
@@ -100,7 +100,7 @@ class ColdStart:
         self._agenda = agenda
         self._done = done
         self._over = False
-        cache = coldstart.CacheState(image_present=recipe.launch.image in node.images)
+        cache = nodefacts.CacheState(image_present=recipe.launch.image in node.images)
         self._plan = coldstart.plan(recipe.launch, recipe.gpu, node.rates, cache)
         self.predicted = coldstart.predict(self._plan)
 

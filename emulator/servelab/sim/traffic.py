@@ -5,8 +5,9 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from modelserve.decide import prediction
 from servelab.sim import scenario
-from servelab.workload import arrivals, generators, tracefile
+from servelab.workload import arrivals, generators, servegen, tracefile
 
 Lines = Callable[[str], Iterable[str]]
 
@@ -42,6 +43,7 @@ def of(model: scenario.SimulatedModel, seed: int, lines: Lines) -> Sources:
 
     Raises InputError, also while it is read, for a trace that cannot be.
     """
+    longest = prediction.max_model_tokens(model.spec)
     streams: list[Iterator[arrivals.Arrival]] = []
     clients: list[tuple[float, Client]] = []
     for number, one in enumerate(model.traffic):
@@ -49,9 +51,9 @@ def of(model: scenario.SimulatedModel, seed: int, lines: Lines) -> Sources:
         if one.closed is not None:
             clients += _clients(one, one.closed, name)
         else:
-            streams.append(_shifted(_stream(one, name, lines), one.start_seconds))
+            streams.append(_shifted(_stream(one, name, lines, longest), one.start_seconds))
     merged = heapq.merge(*streams, key=lambda each: each.at_s) if len(streams) != 1 else streams[0]
-    return Sources(arrivals.limited(merged, model.spec.engine.max_model_length), clients)
+    return Sources(arrivals.limited(merged, longest), clients)
 
 
 def open_trace(name: str) -> Iterable[str]:
@@ -65,29 +67,68 @@ def _shifted(stream: Iterator[arrivals.Arrival], by_s: float) -> Iterator[arriva
     return (arrivals.Arrival(a.at_s + by_s, a.input_tokens, a.output_tokens) for a in stream)
 
 
-def _stream(one: scenario.Traffic, name: str, lines: Lines) -> Iterator[arrivals.Arrival]:
+def _stream(
+    one: scenario.Traffic, name: str, lines: Lines, longest: int
+) -> Iterator[arrivals.Arrival]:
     if one.trace is not None:
-        read = tracefile.read(lines(one.trace), one.trace)
+        most = max(tracefile.MOST_TOKENS, longest)
+        read = tracefile.read(lines(one.trace), one.trace, most_tokens=most)
         return read if one.seconds is None else arrivals.window(read, one.seconds)
-    prompts, answers = _lengths(one.input), _lengths(one.output)
-    times_s = _times_s(one, random.Random(f"{name}/times"))
+    prompts, answers = _laws(one, lines)
+    times_s = _times_s(one, random.Random(f"{name}/times"), lines)
     return generators.with_lengths(times_s, prompts, answers, random.Random(f"{name}/lengths"))
 
 
-def _times_s(one: scenario.Traffic, rng: random.Random) -> Iterator[float]:
-    if (law := one.poisson) is not None:
-        return generators.poisson(law.per_second, law.seconds, rng)
-    if (even := one.steady) is not None:
-        return generators.steady(even.per_second, even.seconds)
-    if (bursty := one.gamma) is not None:
-        return generators.gamma(bursty.per_second, bursty.cv, bursty.seconds, rng)
-    if (spells := one.on_off) is not None:
-        return generators.on_off(
-            spells.per_second, spells.on_seconds, spells.off_seconds, spells.seconds, rng
-        )
-    ramp = one.ramp
-    assert ramp is not None, "a scenario's traffic has exactly one kind"
-    return generators.ramp(ramp.from_per_second, ramp.to_per_second, ramp.seconds, rng)
+def _times_s(one: scenario.Traffic, rng: random.Random, lines: Lines) -> Iterator[float]:
+    kind = next(kind for kind in scenario.LAWS if getattr(one, kind) is not None)
+    match getattr(one, kind):
+        case scenario.Poisson() as law:
+            return generators.poisson(law.per_second, law.seconds, rng)
+        case scenario.Steady() as even:
+            return generators.steady(even.per_second, even.seconds)
+        case scenario.Gamma() as bursty:
+            return generators.gamma(bursty.per_second, bursty.cv, bursty.seconds, rng)
+        case scenario.OnOff() as spells:
+            return generators.on_off(
+                spells.per_second, spells.on_seconds, spells.off_seconds, spells.seconds, rng
+            )
+        case scenario.Ramp() as ramp:
+            return generators.ramp(ramp.from_per_second, ramp.to_per_second, ramp.seconds, rng)
+        case other:
+            return generators.windowed(_windows(other, lines), rng)
+
+
+def _windows(
+    law: scenario.Step | scenario.Windows | scenario.ServeGen, lines: Lines
+) -> Iterator[generators.Window]:
+    match law:
+        case scenario.Step():
+            first_s = min(law.at_seconds, law.seconds)
+            yield generators.Window(first_s, law.from_per_second)
+            yield generators.Window(law.seconds - first_s, law.to_per_second)
+        case scenario.Windows():
+            shape = 1 / law.cv**2
+            for per_s in law.per_second:
+                yield generators.Window(law.seconds_each, per_s, shape)
+        case scenario.ServeGen():
+            read = servegen.windows(
+                lines(law.rates), law.client, law.rates, from_s=law.from_seconds, scale=law.scale
+            )
+            yield from generators.cut(read, law.seconds)
+
+
+def _laws(one: scenario.Traffic, lines: Lines) -> tuple[generators.LengthLaw, generators.LengthLaw]:
+    """Of prompts and answers: as given, or else as the client's are."""
+    given = _lengths(one.input), _lengths(one.output)
+    described = one.serve_gen
+    if described is None or one.model_fields_set >= {"input", "output"}:
+        return given
+    name = described.lengths
+    known = servegen.lengths(lines(name), described.client, name)
+    return (
+        given[0] if "input" in one.model_fields_set else known[0],
+        given[1] if "output" in one.model_fields_set else known[1],
+    )
 
 
 def _clients(

@@ -1,4 +1,4 @@
-"""Arrivals drawn from laws: Poisson, gamma, on-off, ramps; lengths fixed or log-normal.
+"""Arrivals drawn from laws: Poisson, gamma, on-off, ramps, windows; lengths by one of two laws.
 
 All of them are streams: a day of traffic takes no memory. Times are emulated seconds from 0, rates
 requests per second. The generator is an argument, so that equal seeds give equal draws.
@@ -6,13 +6,23 @@ requests per second. The generator is an argument, so that equal seeds give equa
 
 import math
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
+from typing import Protocol
 
 from servelab.workload.arrivals import Arrival
 
 # z of the 95th percentile of a normal distribution.
 _Z95 = 1.6448536269514722
+
+
+class LengthLaw(Protocol):
+    """How long prompts or answers are."""
+
+    def draw(self, rng: random.Random) -> int:
+        """One length in tokens, at least 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +43,49 @@ class Lengths:
         sigma = math.log(self.p95 / self.median) / _Z95
         drawn = round(self.median * math.exp(sigma * rng.gauss(0.0, 1.0)))
         return max(1, drawn if self.most is None else min(drawn, self.most))
+
+
+@dataclass(frozen=True, slots=True)
+class Quantiles:
+    """A law known by its quantiles, (share, tokens) in order; straight lines lie between them.
+
+    Below the first and above the last nothing is known, and nothing is made up: they are the ends.
+    """
+
+    points: Sequence[tuple[float, float]]
+
+    def draw(self, rng: random.Random) -> int:
+        """One length in tokens."""
+        share = rng.random()
+        first, last = self.points[0], self.points[-1]
+        value = first[1] if share < first[0] else last[1]
+        for (low, low_tokens), (high, high_tokens) in pairwise(self.points):
+            if low <= share < high:
+                value = low_tokens + (share - low) / (high - low) * (high_tokens - low_tokens)
+        return max(1, round(value))
+
+
+class GapLaw(StrEnum):
+    """Which law gaps follow."""
+
+    GAMMA = "Gamma"
+    WEIBULL = "Weibull"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A stretch of time with one rate; ``shape`` is the gap law's (1: Poisson)."""
+
+    length_s: float
+    per_s: float
+    shape: float = 1.0
+    law: GapLaw = GapLaw.GAMMA
+
+    def gap(self, rng: random.Random) -> float:
+        """A gap in units of the mean gap."""
+        if self.law is GapLaw.GAMMA:
+            return rng.gammavariate(self.shape, 1 / self.shape)
+        return rng.weibullvariate(1 / math.gamma(1 + 1 / self.shape), self.shape)
 
 
 def poisson(per_s: float, length_s: float, rng: random.Random) -> Iterator[float]:
@@ -83,8 +136,39 @@ def ramp(
             yield at_s
 
 
+def windowed(windows: Iterable[Window], rng: random.Random) -> Iterator[float]:
+    """One window after the other, each with its own rate and law.
+
+    A gap that a window cuts goes on in the next, at that one's rate: so each window has its rate on
+    average however bursty its law is, and a window without a rate is silent.
+    """
+    from_s, left = 0.0, math.nan  # of the gap that is running, in mean gaps
+    for each in windows:
+        room = each.per_s * each.length_s
+        if room > 0:
+            left = each.gap(rng) if math.isnan(left) else left
+            used = 0.0
+            while used + left < room:
+                used += left
+                yield from_s + used / each.per_s
+                left = each.gap(rng)
+            left -= room - used
+        from_s += each.length_s
+
+
+def cut(windows: Iterable[Window], length_s: float) -> Iterator[Window]:
+    """The windows of the first ``length_s`` seconds."""
+    left_s = length_s
+    for each in windows:
+        if each.length_s >= left_s:
+            yield replace(each, length_s=left_s)
+            return
+        left_s -= each.length_s
+        yield each
+
+
 def with_lengths(
-    times_s: Iterator[float], prompts: Lengths, answers: Lengths, rng: random.Random
+    times_s: Iterable[float], prompts: LengthLaw, answers: LengthLaw, rng: random.Random
 ) -> Iterator[Arrival]:
     """Arrivals at these times. Lengths have a generator of their own."""
     for at_s in times_s:

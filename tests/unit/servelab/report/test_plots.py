@@ -1,15 +1,44 @@
 """Plots and pages are well-formed, complete in themselves, and leave out what is no number."""
 
 import math
+from itertools import pairwise
 from xml.etree import ElementTree
 
 from servelab.report import page, plots
 
 
 def test_a_step_plot_goes_through_its_points() -> None:
-    svg = plots.steps([(0, 0), (50, 4)], 100, "a < b", top=4, width=168, height=156)
-    assert "M56,122H56.0V122.0H106.0V22.0H156.0V22.0V122Z" in svg
-    assert ElementTree.fromstring(svg).tag == "svg"
+    svg = plots.steps([(0, 0), (50, 4)], 100, "a < b", top=4, width=174, height=162)
+    assert "M60,126H60.0V126.0H110.0V26.0H160.0V126Z" in svg
+    assert ElementTree.fromstring(svg).tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_long_series_is_drawn_by_the_highest_of_each_column() -> None:
+    points = [(number / 10, float(number % 7)) for number in range(10_000)]
+    thin = plots.thinned(points, 1000, 50)
+    assert len(thin) <= 50
+    assert max(value for _, value in thin) == 6
+
+
+def test_what_is_needed_is_a_line_over_what_is_there() -> None:
+    svg = plots.steps([(0, 1)], 100, "t", top=2, needed=[(10, 2)])
+    assert svg.count('stroke="#222"') == 1
+
+
+def test_a_share_rises_to_its_end_and_shows_the_limit() -> None:
+    svg = plots.shares([("a & b", [1.0, 2.0, 30.0]), ("none", [])], "t", "s", mark=5.0)
+    ElementTree.fromstring(svg)
+    assert "a &amp; b" in svg
+    assert "5 s" in svg
+
+
+def test_names_of_points_do_not_lie_on_each_other() -> None:
+    named = [(f"policy-{number}", 1.0, 1.0) for number in range(9)]
+    root = ElementTree.fromstring(plots.scatter(named, "t", "h", "s"))
+    texts = [each for each in root.iter() if (each.text or "").startswith("policy")]
+    heights = sorted({float(each.attrib["y"]) for each in texts if "y" in each.attrib})
+    assert len(heights) == 9
+    assert all(b - a >= 13 for a, b in pairwise(heights))
 
 
 def test_no_points_are_a_flat_line() -> None:
@@ -23,6 +52,9 @@ def test_a_scatter_leaves_out_what_is_no_number() -> None:
 
 
 def test_a_page_needs_nothing_from_a_network() -> None:
-    text = page.render("<t>", ["a & b"], ["h"], [["1"]], [plots.scatter([], "t", "h", "s")])
+    figures = [page.Figure(plots.scatter([], "t", "h", "s"), "read <so>")]
+    text = page.render("<t>", ["a & b"], ["h"], [["1"]], figures)
     assert "&lt;t&gt;" in text
-    assert not any(word in text for word in ("http:", "https:", "src=", "<script", "@import"))
+    assert "read &lt;so&gt;" in text
+    bare = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    assert not any(word in bare for word in ("http:", "https:", "src=", "<script", "@import"))

@@ -31,20 +31,40 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
     ("before", "after", "complaint"),
     [
         pytest.param("  maxReplicas", "  maxReplica", "line 10: .*no such field", id="nested"),
-        pytest.param("traffic:", "trafic:", "line 11: .*trafic: there is no", id="unknown"),
+        pytest.param("traffic:", "trafic:", "line 11: .*did you mean traffic", id="unknown"),
         pytest.param("perSecond: 2", "perSecond: -2", "line 12: .*greater than 0", id="rate"),
         pytest.param("perSecond: 2, ", "", "line 12: .*perSecond: is missing", id="missing"),
         pytest.param("poisson", "gamma", "line 12: .*cv: is missing", id="another law"),
-        pytest.param("minReplicas: 0", "minReplicas: 9", "line 4: .*above maxReplicas", id="min"),
+        pytest.param("minReplicas: 0", "minReplicas: 9", "line 9: .*above maxReplicas", id="min"),
         pytest.param("nodes: 2", "nodes: none", "line 2: ", id="type"),
         pytest.param("  - name: small", "  - name: small: x", "line 4: no YAML", id="yaml"),
         pytest.param(GOOD, "[]", "is a mapping", id="no mapping"),
+        pytest.param("traffic:", "spec: {}\n    traffic:", "line 11: spec is there", id="twice"),
+        pytest.param("pools:", "pools: &a [*a]\nx:", "line 1: pools.0", id="an alias of itself"),
+        pytest.param("pools:", "pools: 2026-13-01\nx:", "no YAML", id="a month too many"),
+        pytest.param("pools:", "? [a]\n: 1\npools:", "no YAML", id="a list as key"),
+        pytest.param("nodes: 2", "nodes: 0", "line 7: .*no pool has that", id="no node"),
+        pytest.param("nodes: 2", "nodes: {max: 2}", "line 2: .*not simulated", id="elastic"),
+        pytest.param("nodes: 2", "gpusPerNode: 1, nodes: 2", "line 9: .*always taken", id="few"),
+        pytest.param("H100-80GB-HBM3, n", "H200X, n", "line 2: pools.0.gpu: unknown", id="gpu"),
+        pytest.param("Llama-3.1-8B", "Llama-3.1-9B", "line 5: .*unknown model", id="model"),
+        pytest.param(
+            "      gpu: {", "      gpu: {tensorParallel: 3, ", "line 7: .*1, 2, 4 or 8", id="tp"
+        ),
+        pytest.param(
+            "minReplicas: 0", "targetUtilization: 0", "line 9: .*over 0 and at most 1", id="share"
+        ),
+        pytest.param(
+            "    traffic:", "    initialReplicas: 5\n    traffic:", "line 11: .*above", id="initial"
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_line(before: str, after: str, complaint: str) -> None:
     assert before in GOOD
+    few = "gpusPerNode: 1" in after  # then the least replicas do not fit
+    bad = GOOD.replace("minReplicas: 0", "minReplicas: 3") if few else GOOD
     with pytest.raises(errors.InputError, match=rf"^bad.yaml.*{complaint}"):
-        reading.parse(GOOD.replace(before, after, 1), "bad.yaml")
+        reading.parse(bad.replace(before, after, 1), "bad.yaml")
 
 
 def test_traffic_of_two_kinds_at_once_is_refused() -> None:
@@ -61,3 +81,35 @@ def test_scenarios_that_come_along_can_be_read(name: str) -> None:
 def test_an_unknown_scenario_is_told_with_those_there_are() -> None:
     with pytest.raises(errors.UnknownName, match="azure-code-hour"):
         reading.packaged_text("azure-cod-hour")
+
+
+def test_a_trace_brings_its_own_lengths() -> None:
+    text = GOOD.replace("poisson: {perSecond: 2, seconds: 60}", "{trace: azure-code, input: 9}")
+    with pytest.raises(errors.InputError, match=r"line 12: .*lengths of its own"):
+        reading.parse(text, "bad.yaml")
+
+
+def test_no_more_than_five_mistakes_are_told_at_once() -> None:
+    text = GOOD + "".join(f"wrong{n}: 1\n" for n in range(9))
+    with pytest.raises(errors.InputError) as refused:
+        reading.parse(text, "bad.yaml")
+    assert len(str(refused.value).splitlines()) == 5
+
+
+@pytest.mark.parametrize(
+    ("length", "complaint"),
+    [
+        pytest.param("{median: 5, p95: 2}", "input: p95 2 is below the median 5", id="order"),
+        pytest.param("{median: 5, p9: 9}", "input.p9: there is no such field", id="unknown"),
+        pytest.param("{p95: 9}", "input.median: is missing", id="missing"),
+        pytest.param("0", "input: input should be greater than or equal to 1", id="number"),
+    ],
+)
+def test_of_what_may_be_a_number_or_fields_only_what_is_meant_is_told(
+    length: str, complaint: str
+) -> None:
+    with pytest.raises(errors.InputError) as told:
+        reading.parse(f"{GOOD}        input: {length}\n", "bad.yaml")
+    place = "bad.yaml, line 13: models.0.traffic.0."
+    assert str(told.value).startswith(place + complaint)
+    assert "\n" not in str(told.value)

@@ -168,3 +168,13 @@ def test_a_model_that_no_node_has_room_for_is_refused(scenario_of: Build) -> Non
 
 def packaged(name: str) -> scenario.Scenario:
     return reading.parse(reading.packaged_text(name), name)
+
+
+@pytest.mark.parametrize("gateways", [1, 2, 5])
+def test_requests_come_to_gateways_in_turn_and_all_are_served(
+    scenario_of: Build, gateways: int
+) -> None:
+    found = scenario_of(poisson(3, 200, output=200), gateways=gateways)
+    run = running.run(found, "committed").models[0]
+    assert run.records.completed == run.records.arrived > 400
+    assert run.writes[-1].after == 0

@@ -65,3 +65,36 @@ def test_equal_seeds_draw_equal_traffic() -> None:
         for _ in range(2)
     ]
     assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        pytest.param(generators.Window(600, 0.5, 1 / 16), id="gamma in bursts"),
+        pytest.param(generators.Window(600, 0.5, 0.5, generators.GapLaw.WEIBULL), id="weibull"),
+    ],
+)
+def test_windows_have_their_rate_however_bursty_they_are(window: generators.Window) -> None:
+    count = sum(1 for _ in generators.windowed([window] * 400, rng()))
+    assert count == pytest.approx(400 * 300, rel=0.05)
+
+
+def test_a_window_without_a_rate_is_silent() -> None:
+    loud, silent = generators.Window(100, 5), generators.Window(50, 0)
+    times_s = list(generators.windowed([loud, silent, loud], rng()))
+    assert times_s == sorted(times_s)
+    assert not [at_s for at_s in times_s if 100 <= at_s < 150]
+    assert max(times_s) > 200
+
+
+def test_windows_are_cut_in_the_middle_of_one() -> None:
+    found = list(generators.cut([generators.Window(100, 1), generators.Window(100, 2)], 150))
+    assert [(each.length_s, each.per_s) for each in found] == [(100, 1), (50, 2)]
+
+
+def test_lengths_follow_their_quantiles_and_stay_between_the_ends() -> None:
+    law = generators.Quantiles(((0.05, 10.0), (0.5, 100.0), (0.95, 1000.0)))
+    one = rng()
+    drawn = sorted(law.draw(one) for _ in range(8000))
+    assert (drawn[0], drawn[-1]) == (10, 1000)
+    assert drawn[4000] == pytest.approx(100, rel=0.2)

@@ -35,6 +35,10 @@ def test_time_counts_from_the_first_row(text: str, second: arrivals.Arrival) -> 
         pytest.param(OWN + "1.0,1,2\n", "goes back in time", id="unsorted"),
         pytest.param(OWN + "3.0,-1,2\n", "negative", id="negative"),
         pytest.param(OWN + "3.0\n", "line 4", id="short row"),
+        pytest.param(OWN.replace("0.5", "-5"), "line 2: arrival_s is negative", id="before 0"),
+        pytest.param(OWN + "3,1000000,2\n", "line 4: input_tokens is 1000000", id="a million"),
+        pytest.param(OWN + "3,1," + "9" * 200_000, "line 4: is no CSV", id="a cell too long"),
+        pytest.param(OWN.replace("input_tokens", "x"), "line 1: needs the columns", id="column"),
     ],
 )
 def test_a_bad_trace_is_refused_with_its_place(text: str, complaint: str) -> None:
@@ -84,6 +88,10 @@ def test_other_layouts_are_told_by_their_columns(text: str, second: arrivals.Arr
         pytest.param("{nonsense", "trace, line 3: no JSON object", id="no json"),
         pytest.param("[1]", "trace, line 3: no JSON object", id="no object"),
         pytest.param('{"timestamp": 9000}', "line 3: .* cannot be read", id="missing"),
+        pytest.param('{"a":' * 100_000, "line 3: no JSON object", id="too deep"),
+        pytest.param(
+            '{"timestamp": 9000, "input_length": Infinity, "output_length": 1}', "line 3", id="inf"
+        ),
         pytest.param(
             '{"timestamp": NaN, "input_length": 1, "output_length": 1}', "line 3", id="nan"
         ),
@@ -105,3 +113,40 @@ def test_a_trace_is_read_no_further_than_needed() -> None:
         "arrival_s,input_tokens,output_tokens" if n == 0 else f"{n},1,1" for n in range(10**9)
     )
     assert next(tracefile.read(endless)).at_s == 0.0
+
+
+def test_hours_of_silence_are_fine() -> None:
+    assert [a.at_s for a in tracefile.read((OWN + "90000,1,1\n").splitlines())] == [0, 1.5, 89999.5]
+
+
+def test_a_model_that_takes_a_million_tokens_gets_them() -> None:
+    found = list(tracefile.read((OWN + "3,1000000,2\n").splitlines(), most_tokens=2_000_000))
+    assert found[-1].input_tokens == 1_000_000
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_column() -> None:
+    assert len(list(tracefile.read(("\ufeff" + OWN).splitlines()))) == 2
+
+
+def test_burstgpt_of_version_two_has_more_columns() -> None:
+    head, *rows = BURST.splitlines()
+    text = [head.replace("Timestamp,", "Timestamp,Session ID,Elapsed time,")]
+    text += [row.replace(",", ",s,1.5,", 1) for row in rows]
+    assert list(tracefile.read(text)) == list(tracefile.read(BURST.splitlines()))
+
+
+def test_a_time_centuries_away_is_refused() -> None:
+    with pytest.raises(errors.InputError, match="line 4: arrival_s is 1e300, centuries after"):
+        list(tracefile.read((OWN + "1e300,1,1\n").splitlines(), "trace"))
+
+
+def test_whole_numbers_with_a_point_are_counts() -> None:
+    found = list(tracefile.read((OWN + "3,10.0,2.0\n").splitlines()))
+    assert (found[-1].input_tokens, found[-1].output_tokens) == (10, 2)
+
+
+@pytest.mark.parametrize("count", ["1.5", "true", "null", '"x"', "1e999"])
+def test_what_is_no_count_of_tokens_is_refused_in_json_too(count: str) -> None:
+    line = f'{{"timestamp": 9000, "input_length": {count}, "output_length": 1}}'
+    with pytest.raises(errors.InputError, match=r"line 3: .* two token counts"):
+        list(tracefile.read((MOONCAKE + line).splitlines(), "trace"))

@@ -1,0 +1,1 @@
+"""Scaling settings that meet a promise at the least cost, found by simulating a trace."""

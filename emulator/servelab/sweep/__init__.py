@@ -1,0 +1,1 @@
+"""A scenario over and over with other fields: planned, run in processes, written down."""
