@@ -10,10 +10,17 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import settings
 
 from servelab.cluster import binaries, local, reporting, workloads
 
 TIME_SCALE = 60.0
+
+# The same examples every time, and the one that fails told so that it can be run again; with
+# MODELSERVE_DEEP=1 fresh and many more ones.
+settings.register_profile("fixed", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("deep", max_examples=1000, deadline=None, print_blob=True)
+settings.load_profile("deep" if os.environ.get("MODELSERVE_DEEP") else "fixed")
 
 
 class Kubectl(Protocol):
