@@ -7,10 +7,10 @@ CRDS := crds charts/modelserve/files/crds
 TOKENIZER := emulator/servelab/engine/text/tokenizer
 
 .DEFAULT_GOAL := help
-.PHONY: help setup format check test crds tokenizer verify demo up bench clean
+.PHONY: help setup format check test crds tokenizer verify record-kubelet demo up bench clean
 
 help: ## Show the targets.
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## Create the virtual environment with everything in it.
 
@@ -47,6 +47,10 @@ verify: setup ## Fail if a generated file is not what it is made from.
 	$(BIN)/python -P -m modelserve.api.crd --check $(CRDS)
 	$(BIN)/python -P -m modelserve.api.fields --check docs/reference
 	$(BIN)/python -P -m servelab.engine.text.training --check $(TOKENIZER)
+
+record-kubelet: setup ## Record real pods on a real kubelet (root; CASES="a b" OUT=file TIMES=n).
+	$(BIN)/python -P -m servelab.recording --cases '$(CASES)' \
+	  $(if $(OUT),--out '$(OUT)') $(if $(TIMES),--times $(TIMES))
 
 demo: setup ## The whole story: zero, one request, real traffic, zero again.
 	$(BIN)/servelab demo

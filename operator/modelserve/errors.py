@@ -4,6 +4,7 @@ ModelServeError
 ├── InputError              what a person gave cannot be used: what, where, how to mend it
 │   ├── UnknownName         no such model, GPU, storage class or image; carries suggestions
 │   ├── UsageError          an engine's own parser refuses its command line; it exits with 2
+│   ├── StartRefused        an engine refuses what it was told once it looks; it exits with 1
 │   └── QuantityError       a size, rate or duration that cannot be read
 ├── ClusterError            the Kubernetes API could not do what was asked
 │   ├── NotFound            404
@@ -54,6 +55,10 @@ class UsageError(InputError):
     def told(self) -> str:
         """What the engine writes before it exits, and our hint."""
         return "\n".join(filter(None, (self.usage, str(self), self.hint)))
+
+
+class StartRefused(InputError):
+    """An engine refuses what it was told once it looks at its model; the message is its own."""
 
 
 class QuantityError(InputError):

@@ -89,8 +89,10 @@ def test_the_manual_one_has_the_replicas_it_asks_for(
     apply: Callable[[str], str], kubectl: Kubectl
 ) -> None:
     namespace = apply("manual.yaml")
-    ready = "--for=jsonpath={.status.readyReplicas}=1"
-    kubectl("-n", namespace, "wait", "modelserve/llama-manual", ready, WAIT)
+    ready = "{.status.readyReplicas}"
+    kubectl("-n", namespace, "wait", "modelserve/llama-manual", f"--for=jsonpath={ready}=1", WAIT)
+    told = kubectl("-n", namespace, "get", "modelserve/llama-manual", f"-o=jsonpath={ready}")
+    assert told.stdout == "1"
 
 
 def test_a_deployment_that_knows_nothing_of_us_becomes_an_engine_too(

@@ -287,6 +287,7 @@ def test_a_pod_waits_for_its_configuration(lab: Lab) -> None:
     lab.kubectl("wait", wanted, "pod/waits", "--timeout=30s")
     lab.kubectl("create", "configmap", "late", "--from-literal=a=b")
     lab.kubectl("wait", "--for=condition=Ready", "pod/waits", "--timeout=40s")
+    assert lab.get("pod", "waits")["status"]["containerStatuses"][0]["restartCount"] == 0
     lab.kubectl("delete", "pod", "waits", "--timeout=20s")
 
 
@@ -306,3 +307,5 @@ def test_a_lower_count_removes_nodes_and_a_deleted_pool_all_of_them(lab: Lab) ->
     lab.kubectl("wait", "--for=delete", "node/dgx-1", "--timeout=20s")
     lab.kubectl("delete", "gpupool", "dgx")
     lab.kubectl("wait", "--for=delete", "node/dgx-0", "--timeout=20s")
+    left = [node["metadata"]["name"] for node in lab.get("nodes")["items"]]
+    assert [name for name in left if name.startswith("dgx-")] == []

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,6 +23,7 @@ POOL = {
     "spec": {"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8, "nodes": 1},
 }
 PATIENCE_REAL_S = 60.0
+PATIENCE = f"--timeout={PATIENCE_REAL_S:g}s"
 
 
 class Model:
@@ -70,6 +70,15 @@ class Model:
         replicas: int | None = self.get("deployment").get("spec", {}).get("replicas")
         return replicas
 
+    def wait(self, condition: str, kind: str = "modelserve") -> None:
+        """Let the API server tell when the object is there and a ``kubectl wait`` condition holds.
+
+        A path's condition is one of its value.
+        """
+        said = f"jsonpath={condition}" if condition.startswith("{") else f"condition={condition}"
+        for wanted in ("create", said):
+            self("wait", f"{kind}/{self.name}", f"--for={wanted}", PATIENCE)
+
     def ask(self) -> dict[str, Any]:
         """One chat request through the gateway, whatever it takes."""
         message = {"role": "user", "content": "hello"}
@@ -96,14 +105,6 @@ def model(kubectl: Kubectl, namespace: str, local_cluster: local.LocalCluster) -
     made("delete", "modelserve", made.name, "--ignore-not-found")
 
 
-def until(condition: Callable[[], Any], what: str) -> None:
-    """Wait for the cluster to get there."""
-    end_s = time.monotonic() + PATIENCE_REAL_S
-    while not condition():
-        assert time.monotonic() < end_s, f"waited in vain for {what}"
-        time.sleep(0.1)
-
-
 def test_a_model_is_accepted_at_zero_with_its_children(model: Model) -> None:
     model.apply()
     model("wait", f"modelserve/{model.name}", "--for=condition=Ready", "--timeout=30s")
@@ -116,45 +117,48 @@ def test_a_model_is_accepted_at_zero_with_its_children(model: Model) -> None:
 
 def test_a_request_wakes_the_model_and_silence_takes_it_back_to_zero(model: Model) -> None:
     model.apply(scaling={"cooldownSeconds": 200, "scaleDown": {"stabilizationWindowSeconds": 0}})
-    until(lambda: model.condition("Ready").get("status") == "True", "the model")
+    model.wait("Ready")
     assert model.ask()["usage"]["completion_tokens"] == 4
     status = model.get()["status"]
     assert status["lastScale"]["reason"] == "Activation"
-    until(lambda: model.get()["status"].get("coldStart", {}).get("measured"), "the measured start")
-    until(lambda: model.count() == 0, "zero")
-    until(lambda: not json.loads(model("get", "pods", "-o", "json"))["items"], "no pods")
+    model.wait("{.status.coldStart.measured}")
+    model.wait("{.spec.replicas}=0", "deployment")
+    model("wait", "pods", "--all", "--for=delete", PATIENCE)
     reasons = model("get", "events", "-o", "jsonpath={.items[*].reason}").split()
     assert {"Activated", "ColdStartFinished", "ScaledToZero"} <= set(reasons)
 
 
 def test_the_history_command_tells_the_changes(model: Model) -> None:
     model.apply(scaling={"minReplicas": 1})
-    until(lambda: model.get().get("status", {}).get("history"), "the first change")
+    model.wait("{.status.history[0].reason}")
     described = model("describe", "modelserve", model.name)
     assert "Activated" in described or "AtMinimum" in described
 
 
 def test_kubectl_scale_acts_in_mode_manual(model: Model) -> None:
     model.apply(scaling={"mode": "Manual"}, replicas=1)
-    until(lambda: model.count() == 1, "one replica")
+    model.wait("{.spec.replicas}=1", "deployment")
     model("scale", "modelserve", model.name, "--replicas=2")
-    until(lambda: model.count() == 2, "two replicas")
+    model.wait("{.spec.replicas}=2", "deployment")
     model("scale", "modelserve", model.name, "--replicas=0")
-    until(lambda: model.count() == 0, "none")
+    model.wait("{.spec.replicas}=0", "deployment")
+    assert model.count() == 0
 
 
 def test_scaling_the_deployment_is_a_conflict_and_is_taken_back(model: Model) -> None:
-    model.apply()
-    until(lambda: model.count() == 0, "the Deployment")
+    """The other's count stands for one down window: here long enough for kubectl to see it."""
+    model.apply(scaling={"scaleDown": {"stabilizationWindowSeconds": 300}})
+    model.wait("{.spec.replicas}=0", "deployment")
     model("scale", "deployment", model.name, "--replicas=3")
-    until(lambda: model.condition("Conflict").get("status") == "True", "the conflict")
-    until(lambda: model.count() == 0, "the count taken back")
-    until(lambda: model.condition("Conflict").get("status") == "False", "the end of the conflict")
+    model.wait("Conflict")
+    model.wait("{.spec.replicas}=0", "deployment")
+    model.wait("Conflict=false")
+    assert model.count() == 0
 
 
 def test_a_model_that_does_not_fit_says_so_with_the_arithmetic(model: Model) -> None:
     model.apply(model={"name": "meta-llama/Llama-3.1-70B-Instruct"})
-    until(lambda: model.condition("Ready").get("status") == "False", "the refusal")
+    model.wait("Ready=false")
     ready = model.condition("Ready")
     assert ready["reason"] == "WeightsDoNotFit"
     assert "needs 141.1 GB" in ready["message"]
@@ -164,21 +168,23 @@ def test_a_model_that_does_not_fit_says_so_with_the_arithmetic(model: Model) -> 
 
 def test_deleting_the_model_removes_everything(model: Model) -> None:
     model.apply()
-    until(lambda: model.count() == 0, "the Deployment")
+    model.wait("{.spec.replicas}=0", "deployment")
     assert "finalizers" not in model.get()["metadata"]
     model("delete", "modelserve", model.name, "--timeout=10s")
-    until(lambda: not model.get("deployment") and not model.get("service"), "the children's end")
+    for kind in ("deployment", "service"):
+        model("wait", f"{kind}/{model.name}", "--for=delete", PATIENCE)
+        assert model.get(kind) == {}
 
 
 def test_an_operator_killed_during_a_cold_start_loses_nothing(model: Model) -> None:
     model.apply()
-    until(lambda: model.condition("Ready").get("status") == "True", "the model")
+    model.wait("Ready")
     answers: list[dict[str, Any]] = []
     asking = threading.Thread(target=lambda: answers.append(model.ask()))
     asking.start()
-    until(lambda: model.count() == 1, "the wake")
+    model.wait("{.spec.replicas}=1", "deployment")
     model.restart(workloads.OPERATOR, signal.SIGKILL)
     asking.join(PATIENCE_REAL_S)
     assert answers
-    until(lambda: model.get()["status"].get("readyReplicas") == 1, "the report")
+    model.wait("{.status.readyReplicas}=1")
     assert model.get()["status"]["lastScale"]["reason"] == "Activation"

@@ -346,6 +346,8 @@ async def test_what_a_deleted_object_owned_goes_too(cluster: ports.Cluster, name
     await cluster.create(ports.CONFIG_MAPS, NAMESPACE, body)
     await cluster.delete(ports.CONFIG_MAPS, NAMESPACE, name)
     await gone(cluster, ports.CONFIG_MAPS, f"{name}-child")
+    with pytest.raises(errors.NotFound):
+        await cluster.get(ports.CONFIG_MAPS, NAMESPACE, f"{name}-child")
 
 
 async def test_a_watch_tells_what_is_there_and_then_each_change(

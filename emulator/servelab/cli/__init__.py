@@ -25,6 +25,14 @@ COMMANDS: lazy.Table = {
         "servelab.cli.compare:compare",
         "Run a scenario under several autoscaling policies, side by side.",
     ),
+    "sweep": (
+        "servelab.cli.sweep:sweep",
+        "Run a scenario with many settings, and show which of them nothing beats.",
+    ),
+    "advise": (
+        "servelab.cli.advise:advise",
+        "Find the scaling settings that meet a promise at the least cost.",
+    ),
     "bench": ("servelab.cli.bench:bench", "Measure and report."),
     "emulator": ("servelab.cli.emulator:emulator", "Run the GPU node emulator (plays kubelet)."),
     "engine": ("servelab.cli.engine:engine", "Run mock engines as servers."),
@@ -44,6 +52,7 @@ COMMANDS: lazy.Table = {
         "servelab.cli.kubelet_check:kubelet_check",
         "Compare emulated pods with recordings of a real kubelet.",
     ),
+    "fault": ("servelab.cli.fault:fault", "Let things go wrong on emulated nodes."),
     "completion": ("servelab.cli:completion", "Print a shell completion script."),
 }
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
+from modelserve.cli import options
 from servelab.bench import figure, registry
 
 
 @click.command(epilog=f"NAME: {', '.join(registry.BENCHES)}, {registry.ALL}.")
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per bench.")
+@options.printed("JSON: one object per bench, a line each.", plain="text")
 @click.option(
     "--samples", type=click.IntRange(min=1, max=100_000), help="Default: what the bench chooses."
 )
@@ -26,7 +27,17 @@ from servelab.bench import figure, registry
     "--soak",
     type=click.FloatRange(min=0.1),
     metavar="MINUTES",
-    help="Watch the memory of the bench `engine` under load so long.",
+    help="How long the bench `engine` watches its memory under load.  [default: 0.5]",
+)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.2),
+    help="How long the bench `nodes` watches 1,000 nodes at rest.  [default: 1]",
+)
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Let the bench `simulate` run a fleet's whole day too: some ten minutes.",
 )
 @click.option(
     "--write",
@@ -39,6 +50,8 @@ def bench(
     samples: int | None,
     duration: float | None,
     soak: float | None,
+    minutes: float | None,
+    full: bool,
     write: Path | None,
 ) -> None:
     """Measure one side of the system, or `all`, and print the figures beside their goals.
@@ -50,17 +63,29 @@ def bench(
         raise click.UsageError(f"{said}; there are these, and `all`:\n{registry.listing()}")
     if write is not None and not write.absolute().parent.is_dir():
         raise click.UsageError(f"{write.parent} is no directory: make it, or name another file")
-    given = {"duration_s": duration, "soak_min": soak}
-    options = {key: value for key, value in given.items() if value is not None}
-    if options and name != "engine":
-        raise click.UsageError("--duration and --soak are options of the bench `engine` alone")
+    settings = _own(name, duration_s=duration, soak_min=soak, minutes=minutes)
+    if full and name not in ("simulate", registry.ALL):
+        raise click.UsageError("--full is an option of the bench `simulate` alone")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = tuple(registry.BENCHES) if name == registry.ALL else (str(name),)
     reports = []
     for one in chosen:
-        report = registry.run(one, samples, lambda text: click.echo(text, err=True), options)
+        own = {"full": True} if full and one == "simulate" else settings
+        report = registry.run(one, samples, lambda text: click.echo(text, err=True), own)
         reports.append(report)
         click.echo(json.dumps(report.to_json()) if as_json else figure.as_text(report))
     if write is not None:
         date = datetime.datetime.now(datetime.UTC).date().isoformat()
         write.write_text(figure.as_markdown(reports, date))
+
+
+def _own(name: str | None, **given: float | None) -> dict[str, float]:
+    """The options of one bench alone, as far as they were given. UsageError for another's."""
+    settings = {key: value for key, value in given.items() if value is not None}
+    for owner, own, said in (
+        ("engine", {"duration_s", "soak_min"}, "--duration and --soak are options"),
+        ("nodes", {"minutes"}, "--minutes is an option"),
+    ):
+        if own & settings.keys() and name != owner:
+            raise click.UsageError(f"{said} of the bench `{owner}` alone")
+    return settings

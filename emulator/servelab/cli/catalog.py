@@ -8,6 +8,7 @@ import click
 from rich import box, table
 
 from modelserve import errors
+from modelserve.cli import options
 from servelab.explain import listing
 from servelab.report import paper
 
@@ -18,19 +19,17 @@ OUT = paper.sheet()
 @click.argument("kind", type=click.Choice(listing.KINDS), required=False)
 @click.argument("name", required=False)
 @click.option("--filter", "word", help="Only rows that hold WORD, in any case.", metavar="WORD")
-@click.option(
-    "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True
-)
-def catalog(kind: str | None, name: str | None, word: str | None, output: str) -> None:
+@options.printed("JSON: one document.")
+def catalog(kind: str | None, name: str | None, word: str | None, as_json: bool) -> None:
     """List models, gpus, storage, images or engines; with NAME, one entry in full."""
     if name is not None and kind is not None:
         if word is not None:
             raise errors.InputError("--filter is for lists: leave it out when you name one entry")
-        _one(kind, name, output)
+        _one(kind, name, as_json=as_json)
         return
     kinds = listing.KINDS if kind is None else (kind,)
     found = {each: listing.matching(listing.rows(each), word) for each in kinds}
-    if output == "json":
+    if as_json:
         document: object = found if kind is None else found[kind]
         click.echo(json.dumps(document, indent=2))
         return
@@ -38,9 +37,9 @@ def catalog(kind: str | None, name: str | None, word: str | None, output: str) -
         _table(each, rows)
 
 
-def _one(kind: str, name: str, output: str) -> None:
+def _one(kind: str, name: str, *, as_json: bool) -> None:
     entry = listing.entry(kind, name)
-    if output == "json":
+    if as_json:
         click.echo(json.dumps(entry, indent=2, default=str))
         return
     shown = table.Table("", "", box=None, show_header=False, padding=(0, 2, 0, 0))

@@ -5,11 +5,13 @@ import signal
 from pathlib import Path
 
 import click
+from click import core
 
-from modelserve import errors
-from servelab.cli import outcomes, scenarios
+from modelserve.cli import options
+from servelab.cli import comparing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import comparison, running
+from servelab.sweep import results
 
 OUT = paper.sheet()
 
@@ -25,9 +27,7 @@ OUT = paper.sheet()
     help=f"Of {', '.join(running.policies())}.",
 )
 @scenarios.SEED
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object per policy, a line each."
-)
+@options.printed("JSON: one object per policy, a line each.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -46,23 +46,21 @@ def compare(
     Requests, lengths and the jitter of cold starts are the same for all of them.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    names = [name.strip() for name in policies.split(",") if name.strip()]
-    if not names:
-        raise errors.InputError("--policies names none: give some, with commas between them")
-    if html is not None and not html.absolute().parent.is_dir():
-        raise errors.InputError(f"{html.parent} is no directory: make it, or name another file")
-    for name in names:
-        running.check_policy(name)
+    names = outcomes.policies(policies)
+    if html is not None:
+        results.check_place(html)
     found = scenarios.Found(scenario)
     if trace is not None:
         found.with_trace(trace)
+    found.check_traces()
+    if _unasked() and any(one.closed for model in found.scenario.models for one in model.traffic):
+        names = [name for name in names if name != "oracle"]  # it cannot know such requests
     with scenarios.Bar() as bar:
         runs = comparison.compare(found.scenario, names, found.lines, seed=seed, progress=bar.tell)
         compared = list(runs)
     came_to = [each for _, each in compared]
     if html is not None:
-        page = outcomes.write_page(found.name, found.scenario.description, compared)
-        html.write_text(page, encoding="utf-8")
+        results.replace(html, comparing.write_page(found, compared).encode())
     if as_json:
         for each in came_to:
             click.echo(json.dumps({"scenario": found.name, **each.to_json()}))
@@ -73,3 +71,9 @@ def compare(
         f"{first.length_s / 3600:.2f} simulated hours"
     )
     OUT.print(outcomes.grid(came_to))
+
+
+def _unasked() -> bool:
+    """Whether the policies are those of the default."""
+    source = click.get_current_context().get_parameter_source("policies")
+    return source is core.ParameterSource.DEFAULT

@@ -12,6 +12,7 @@ import click
 
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
+from modelserve.cli import options
 from servelab.cli import where
 from servelab.cluster import local, record, reporting
 from servelab.demo import results, story, table, view
@@ -36,7 +37,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     help="How much of the trace to send, in emulated minutes.",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the prompts' words.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as one JSON object.")
+@options.printed("JSON: the figures as one object.", plain="text")
 @click.option("--keep", is_flag=True, help="Leave the cluster running until Ctrl-C.")
 def demo(time_scale: float, minutes: float, seed: int, as_json: bool, keep: bool) -> None:
     """From zero to several replicas and back, with real traffic, in under three minutes.

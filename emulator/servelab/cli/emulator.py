@@ -3,14 +3,17 @@
 import asyncio
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
 import click
 
 from modelserve.cli import options
-from servelab.node import kubelet_server, process
+from servelab.node import process
+from servelab.node.serving import server as kubelet_server
 
+_SHARD = re.compile("[a-z0-9]([-a-z0-9.]{0,198}[a-z0-9])?")
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
@@ -32,11 +35,30 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option("--kubelet-cert", type=_FILE, help="Without it, no kubelet API: no kubectl logs.")
 @click.option("--kubelet-key", type=_FILE)
 @click.option(
+    "--kubelet-self-signed",
+    is_flag=True,
+    help="Instead of these three: make a certificate, and take the client CA from the cluster.",
+)
+@click.option(
+    "--kubelet-exec/--no-kubelet-exec",
+    default=True,
+    show_default=True,
+    help="Serve exec, attach and port-forward, to whoever may create nodes/proxy.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1, 256),
     default=min(4, os.cpu_count() or 1),
     show_default=True,
     help="Processes that mock engines run in.",
+)
+@click.option(
+    "--shard",
+    metavar="NAME",
+    default="",
+    callback=lambda context, option, value: _checked(value),
+    help="Share the nodes with the cluster's other emulators; each has a name of its own, which it "
+    "keeps over restarts.",
 )
 @click.option(
     "--data-dir",
@@ -59,11 +81,19 @@ def emulator(
     kubelet_client_ca: Path | None,
     kubelet_cert: Path | None,
     kubelet_key: Path | None,
+    kubelet_self_signed: bool,
+    kubelet_exec: bool,
     workers: int,
+    shard: str,
     data_dir: Path | None,
     metrics_listen: tuple[str, int],
 ) -> None:
     """Run the GPU node emulator (plays kubelet)."""
+    files = _files(kubelet_client_ca, kubelet_cert, kubelet_key)
+    if files is not None and kubelet_self_signed:
+        raise click.UsageError(
+            "--kubelet-self-signed goes without the three files of the kubelet API"
+        )
     logging.basicConfig(
         level=logging.INFO,
         stream=sys.stderr,
@@ -74,10 +104,13 @@ def emulator(
         namespace=namespace,
         time_scale=time_scale,
         kubelet_listen=(kubelet_host, kubelet_port),
-        kubelet_files=_files(kubelet_client_ca, kubelet_cert, kubelet_key),
+        kubelet_files=files,
+        kubelet_self_signed=kubelet_self_signed,
+        kubelet_exec=kubelet_exec,
         workers=workers,
         data_dir=data_dir,
         metrics_listen=metrics_listen,
+        shard=shard,
     )
     asyncio.run(process.run(settings))
 
@@ -92,3 +125,13 @@ def _files(
             "--kubelet-client-ca, --kubelet-cert and --kubelet-key go together: give all or none"
         )
     return kubelet_server.Files(client_ca, certificate, key)
+
+
+def _checked(shard: str) -> str:
+    """It becomes part of a Lease's name."""
+    if shard and not _SHARD.fullmatch(shard):
+        raise click.BadParameter(
+            f"{shard!r} cannot be part of a Lease's name: use at most 200 lower-case letters, "
+            "digits, dashes and dots, a letter or digit first and last"
+        )
+    return shard

@@ -4,21 +4,16 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
-import pydantic
 from click.core import ParameterSource
 
 from modelserve import errors
 from modelserve.cli import options
-from modelserve.engines import arguments, vllm
 from servelab.cli.engine_help import EngineCommand
-from servelab.engine.alone import files, recipe, words
-from servelab.engine.alone.recipe import Recipe
+from servelab.engine.alone import orders
 from servelab.engine.alone.running import Admin, Process
 from servelab.engine.alone.settings import Settings
 from servelab.engine.httpd import loops
@@ -113,10 +108,13 @@ def engine(ctx: click.Context, /, **given: Any) -> None:
     """
     logging.basicConfig(stream=sys.stderr, format="%(message)s", level=logging.INFO)
     try:
-        found = recipes(ctx)
+        found = orders.recipes(order(ctx))
         admin = _admin(given["admin_listen"], given["admin_token_file"])
     except errors.UsageError as error:
         raise click.UsageError(f"{error}{'; ' + error.hint if error.hint else ''}") from error
+    except errors.StartRefused as error:
+        _log(f"{error}\n")
+        ctx.exit(1)
     except errors.InputError as error:
         raise click.UsageError(str(error)) from error
     try:
@@ -126,64 +124,20 @@ def engine(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(code)
 
 
-def recipes(ctx: click.Context) -> list[Recipe]:
-    """The engines that a parsed command line tells of. Raises InputError."""
-    table = vllm.table()
-    given, args = ctx.params, ctx.params["args"]
-    base = {name: given[name] for name in _DEFAULTS if name in given}
-    base["model_config_file"] = given["model_config"]
-    if given["file"] is None:
-        return [_single(ctx, args, base, given["config"], table)]
-    if args or given["config"] is not None:
-        raise errors.InputError("--file tells of all engines: leave out MODEL, its flags, --config")
-    found = files.engines(given["file"], table, base)
-    named = _named(
-        [
-            recipe.make(
-                settings,
-                settings.command or words.joined((), told.words, told.model),
-                os.environ,
-            )
-            for told, settings in found
-        ]
+def order(ctx: click.Context) -> orders.Order:
+    """What a parsed command line and the environment say."""
+    given = ctx.params
+    settings = {name: given[name] for name in _DEFAULTS if name in given}
+    settings["model_config_file"] = given["model_config"]
+    return orders.Order(
+        words=given["args"],
+        settings=settings,
+        chosen={name for name, value in settings.items() if _is_given(ctx, name, value)},
+        options={str(param.name).upper() for param in ctx.command.params},
+        environment=os.environ,
+        config=given["config"],
+        file=given["file"],
     )
-    _check_ports(named)
-    return named
-
-
-def _single(
-    ctx: click.Context,
-    args: Sequence[str],
-    base: Mapping[str, Any],
-    config: Path | None,
-    table: arguments.Table,
-) -> Recipe:
-    told = files.Told({}, None, ()) if config is None else files.config(config, table)
-    ours = {str(param.name).upper() for param in ctx.command.params}
-    from_environment = words.of_environment(table, os.environ, ours)
-    given = {name: value for name, value in base.items() if _is_given(ctx, name, value)}
-    try:
-        settings = Settings(**{**base, **told.settings, **given})
-    except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0]).replace("_", "-")
-        raise errors.InputError(f"{config}: {key}: {first['msg']}") from None
-    own = args[1:] if args[:1] == ("serve",) else args
-    if own and recipe.is_command(own, settings.image):
-        if told.words or told.model or from_environment:
-            raise errors.InputError(
-                "a whole command line after -- leaves no room for flags of `vllm serve` from "
-                "--config or the environment"
-            )
-        if any(word.partition("=")[0] == "--config" for word in own):
-            raise errors.InputError("--config is only read before --")
-        return recipe.make(settings, own, os.environ)
-    named = [word for word in from_environment if word.startswith("--model=")]
-    lower = [*told.words, *(word for word in from_environment if word not in named)]
-    model = named[0].removeprefix("--model=") if named else told.model
-    if recipe.names_model(own):
-        model = None
-    return recipe.make(settings, words.joined(own, lower, model), os.environ)
 
 
 def _is_given(ctx: click.Context, name: str, value: Any) -> bool:
@@ -193,33 +147,6 @@ def _is_given(ctx: click.Context, name: str, value: Any) -> bool:
         ParameterSource.DEFAULT,
         ParameterSource.DEFAULT_MAP,
     )
-
-
-def _check_ports(found: Sequence[Recipe]) -> None:
-    """Sockets that do not listen yet would share a port without a word."""
-    taken: dict[tuple[str, int], str] = {}
-    for each in found:
-        address = (each.settings.host, each.port)
-        if each.port and address in taken:
-            raise errors.InputError(
-                f"{taken[address]} and {each.name} both want port {each.port}: give one another"
-            )
-        taken[address] = each.name
-
-
-def _named(recipes: Sequence[Recipe]) -> list[Recipe]:
-    """Recipes whose names differ: a name that was not chosen gets a number."""
-    found: list[Recipe] = []
-    chosen = {each.settings.name for each in recipes}
-    taken: set[str] = set()
-    for each in recipes:
-        name, number = each.name, 1
-        while not each.settings.name and (name in taken or name in chosen):
-            number += 1
-            name = f"{each.name}-{number}"
-        taken.add(name)
-        found.append(replace(each, name=name))
-    return found
 
 
 def _admin(listen: tuple[str, int] | None, token_file: Path | None) -> Admin | None:

@@ -11,6 +11,7 @@ from rich import box, table
 from modelserve import errors
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
+from modelserve.cli import options
 from modelserve.decide import coldstart
 from servelab.explain import answer, question
 from servelab.report import paper
@@ -58,7 +59,7 @@ _TOKENS = click.IntRange(1, 10_000_000)
     type=click.Path(dir_okay=False, path_type=Path),
     help="A config.json to compute the model from; MODEL is then only its name.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed(names=("-o",))
 def explain(
     model: str | None,
     gpu: str,

@@ -13,9 +13,10 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from modelserve import errors
+from modelserve.cli import options
 from servelab.cli import where
 from servelab.cluster import local, record, reporting, workloads
-from servelab.node.checks import comparing, playing, recording
+from servelab.node.checks import checking, comparing, recording
 
 SHOWN_DIFFERENCES = 40
 SHOWN_CHARACTERS = 400
@@ -23,7 +24,7 @@ SHOWN_CHARACTERS = 400
 
 @click.command("kubelet-check")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed(plain="text")
 @click.option("--only", multiple=True, help="Only this scenario; may be given several times.")
 @click.option(
     "--kubeconfig",
@@ -50,7 +51,7 @@ def kubelet_check(
     try:
         scenarios = _chosen(file, comparing.read(file), only)
         with _cluster(kubeconfig, name, data_dir) as found:
-            report = asyncio.run(playing.check(scenarios, found, _tell))
+            report = asyncio.run(checking.check(scenarios, found, _tell))
     except errors.InputError as error:
         raise click.UsageError(str(error)) from error
     if as_json:
@@ -99,7 +100,7 @@ def _tell(sentence: str) -> None:
     click.echo(sentence, err=True)
 
 
-def _print(report: playing.Report) -> None:
+def _print(report: checking.Report) -> None:
     click.echo(f"{report.equal} of {report.scenarios} scenarios are equal")
     if not report.differences:
         return

@@ -7,12 +7,13 @@ from pathlib import Path
 import click
 import pydantic
 
+from modelserve.cli import options
 from servelab.policies import recording, replay
 
 
 @click.command("policy-check")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed(plain="text")
 def policy_check(file: Path, as_json: bool) -> None:
     """Replay what Knative's or Kubernetes' autoscaler decided, from the demand alone, and compare.
 

@@ -11,6 +11,7 @@ from rich import console as rich_console
 from rich import table as rich_table
 
 from modelserve import errors
+from modelserve.cli import options
 from servelab.cli import where
 from servelab.cluster import home, orders, record, workloads
 
@@ -21,11 +22,11 @@ POLL_REAL_S = 0.1
 @click.command()
 @where.name_option
 @where.data_dir_option
-@click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table")
-def status(name: str, data_dir: Path | None, output: str) -> None:
+@options.printed()
+def status(name: str, data_dir: Path | None, as_json: bool) -> None:
     """Show what runs, and where. Exit code 1 if nothing does."""
     running = _require(name, data_dir)
-    if output == "json":
+    if as_json:
         click.echo(where.as_json(where.describe(running)))
         return
     state = "ready" if running.ready else "starting"

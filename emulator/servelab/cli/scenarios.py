@@ -1,7 +1,8 @@
 """What ``simulate`` and ``compare`` share: finding a scenario, its traces, and showing progress."""
 
+import dataclasses
+import math
 import time
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,7 +11,8 @@ import click
 from rich import console, progress
 
 from modelserve import errors
-from servelab.sim import reading, scenario
+from servelab.sim import reading
+from servelab.sweep import settings, task
 from servelab.workload import tracefile
 
 # A bar is worth showing for runs that take longer than this.
@@ -22,11 +24,15 @@ class Found:
 
     def __init__(self, name: str) -> None:
         path = Path(name)
-        if path.suffix in (".yaml", ".yml") or path.is_file():
-            self.name, self._folder, text = name, path.parent, _read(path)
+        folder, text = Path(), ""
+        if path.suffix in (".yaml", ".yml") or path.is_file() or len(path.parts) > 1:
+            folder, text = path.parent, _read(path)
         else:
-            self.name, self._folder, text = name, Path(), reading.packaged_text(name)
-        self.scenario = reading.parse(text, self.name)
+            text = reading.packaged_text(name)
+        self.name = name
+        self.document = reading.load(text, name)
+        self.scenario = reading.validate(self.document)
+        self.lines = task.Beside(str(folder), name)
 
     def with_trace(self, trace: Path) -> None:
         """Let the scenario's one model be called as this file says. Raises InputError."""
@@ -36,47 +42,41 @@ class Found:
                 f"{self.name} has {len(models)} models, and --trace cannot say whose the trace is: "
                 "name it in the scenario"
             )
-        traffic = [scenario.Traffic(trace=str(trace.absolute()))]
-        model = models[0].model_copy(update={"traffic": traffic})
-        self.scenario = self.scenario.model_copy(update={"models": [model]})
+        named = [{"trace": str(trace.absolute())}]
+        content = settings.applied(self.document.content, ("models", 0, "traffic"), named)
+        self.document = dataclasses.replace(self.document, content=content)
+        self.scenario = reading.validate(self.document)
 
-    def lines(self, name: str) -> Iterable[str]:
-        """The lines of a trace, one after the other. Raises InputError."""
-        path = self._folder / name
-        if not path.is_file() and name in tracefile.PACKAGED:
-            return tracefile.packaged(name)
-        return _lines(path, self.name)
+    def check_traces(self) -> None:
+        """Raises InputError, with the line, for a trace that is not there."""
+        for number, model in enumerate(self.scenario.models):
+            for stream, one in enumerate(model.traffic):
+                path = None if one.trace is None else self.lines.path(one.trace)
+                if path is None or path.exists():
+                    continue
+                known = ", ".join(tracefile.PACKAGED)
+                said = f"there is no trace {path}; with the package come {known}"
+                place = ("models", number, "traffic", stream, "trace")
+                raise errors.InputError(reading.sentence_at(self.document, place, said))
 
 
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InputError(f"{path} cannot be read as a scenario: {error}") from error
-
-
-def _lines(path: Path, scenario_name: str) -> Iterator[str]:
-    try:
-        with path.open(encoding="utf-8", newline="") as lines:
-            yield from lines
-    except FileNotFoundError as error:
-        known = ", ".join(tracefile.PACKAGED)
-        raise errors.InputError(
-            f"{scenario_name} names the trace {path}, which is not there; with the package come "
-            f"{known}"
-        ) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise errors.InputError(f"the trace {path} cannot be read: {error}") from error
+    except OSError as error:
+        raise errors.InputError(f"{path} cannot be read as a scenario: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise errors.InputError(f"{path} cannot be read as a scenario: it is no UTF-8") from error
 
 
 class Bar:
-    """A line on a terminal's stderr with the simulated time, once a run takes its time."""
+    """A line on a terminal's stderr, once a run takes its time: how far it is, or of how many."""
 
     def __init__(self) -> None:
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}"),
             progress.BarColumn(),
-            progress.TextColumn("{task.fields[at]} simulated"),
+            progress.TextColumn("{task.fields[at]}"),
             progress.TimeElapsedColumn(),
             console=console.Console(stderr=True),
             transient=True,
@@ -86,18 +86,27 @@ class Bar:
         self._task: progress.TaskID | None = None
 
     def tell(self, what: str, at_s: float) -> None:
-        """This far."""
+        """Simulated seconds so far; infinite when nothing is left to do."""
+        if at_s == math.inf:
+            return
+        self._show(what, f"{max(0.0, at_s) / 3600:.1f} h simulated", None, 0)
+
+    def count(self, what: str, done: int, total: int) -> None:
+        """So many of so many."""
+        self._show(what, f"{done} of {total}", total, done)
+
+    def _show(self, what: str, at: str, total: int | None, done: int) -> None:
         if not self._bar.console.is_terminal:
             return
         if not self._shown:
-            if time.monotonic() - self._began_real_s < PATIENCE_REAL_S:
+            # With a total there may be nothing to tell for long: show it at once.
+            if total is None and time.monotonic() - self._began_real_s < PATIENCE_REAL_S:
                 return
             self._shown = True
             self._bar.start()
-        at = f"{max(0.0, at_s) / 3600:.1f} h"
         if self._task is None:
-            self._task = self._bar.add_task(what, total=None, at=at)
-        self._bar.update(self._task, description=what, at=at)
+            self._task = self._bar.add_task(what, total=total, at=at)
+        self._bar.update(self._task, description=what, at=at, total=total, completed=done)
 
     def __enter__(self) -> Self:
         return self

@@ -7,13 +7,14 @@ from pathlib import Path
 import click
 import pydantic
 
+from modelserve.cli import options
 from modelserve.errors import InputError
 from servelab.engine.checks import scheduling
 
 
 @click.command("scheduler-check")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed(plain="text")
 def scheduler_check(file: Path, as_json: bool) -> None:
     """Replay a recording of vLLM's scheduler through the engine core and compare each step.
 

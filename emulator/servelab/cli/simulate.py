@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from modelserve.cli import options
 from servelab.cli import outcomes, scenarios
 from servelab.report import chart, paper
 from servelab.sim import outcome, running
@@ -27,7 +28,7 @@ SHOWN = 12
     help=f"One of {', '.join(running.policies())}.",
 )
 @scenarios.SEED
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed()
 def simulate(
     scenario: str, trace: Path | None, policy: str, seed: int | None, as_json: bool
 ) -> None:
@@ -40,6 +41,7 @@ def simulate(
     found = scenarios.Found(scenario)
     if trace is not None:
         found.with_trace(trace)
+    found.check_traces()
     with scenarios.Bar() as bar:
         run = running.run(
             found.scenario,

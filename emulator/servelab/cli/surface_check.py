@@ -10,6 +10,7 @@ import click
 
 from modelserve import errors
 from modelserve.api.spec import EngineType
+from modelserve.cli import options
 from servelab.engine.checks import surface
 
 SHOWN_DIFFERENCES = 20
@@ -26,13 +27,13 @@ SHOWN_DIFFERENCES = 20
 )
 @click.option(
     "--option",
-    "options",
+    "told",
     metavar="NAME=VALUE",
     multiple=True,
     help="What the engine was started with, e.g. front-end=kserve. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def surface_check(file: Path, engine: str, options: Sequence[str], as_json: bool) -> None:
+@options.printed(plain="text")
+def surface_check(file: Path, engine: str, told: Sequence[str], as_json: bool) -> None:
     """Put the recorded requests of FILE to a mock engine, and compare the answers.
 
     Exit status: 0 when all are equal, 1 when some are not, 2 when FILE cannot be used.
@@ -41,7 +42,7 @@ def surface_check(file: Path, engine: str, options: Sequence[str], as_json: bool
         rows = surface.read(file)
     except errors.InputError as error:
         raise click.UsageError(str(error)) from error
-    pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in options))
+    pairs = tuple((name, value) for name, _, value in (each.partition("=") for each in told))
     report = asyncio.run(surface.check(rows, EngineType(engine), pairs))
     click.echo(json.dumps(report.to_json()) if as_json else _text(report))
     sys.exit(0 if report.equal == report.requests else 1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from rich import box, console, progress, table
 
+from modelserve.cli import options
 from servelab.report import paper
 from servelab.validation import points as measured
 from servelab.validation import scoring
@@ -21,7 +22,7 @@ OUT = paper.sheet()
     type=click.Path(dir_okay=False, path_type=Path),
     help="A file of measured points; left out: those that ship with ModelServe.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.printed()
 def validate(points: Path | None, as_json: bool) -> None:
     """Run measured points through the simulated engine and print how far off it is.
 

@@ -8,6 +8,7 @@ import dataclasses
 import datetime
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 from modelserve import errors
@@ -48,7 +49,9 @@ class Credentials:
     accounts: certificates.Pair
 
 
-def issue(directory: Path, now: datetime.datetime) -> Credentials:
+def issue(
+    directory: Path, now: datetime.datetime, kubelet_addresses: Sequence[str] = ()
+) -> Credentials:
     """Make a new authority and everything it signs, in ``directory``."""
     authority = certificates.Authority(directories.private(directory), now)
     local = ("localhost",)
@@ -61,8 +64,10 @@ def issue(directory: Path, now: datetime.datetime) -> Credentials:
         admin=authority.client("admin", "servelab-admin", ["system:masters"]),
         controller_manager=authority.client("controller-manager", "system:kube-controller-manager"),
         scheduler=authority.client("scheduler", "system:kube-scheduler"),
-        kubelet_client=authority.client("kubelet-client", "kube-apiserver-kubelet-client"),
-        kubelet=authority.server("kubelet", local, (loopback.ADDRESS,)),
+        kubelet_client=authority.client(
+            "kubelet-client", "kube-apiserver-kubelet-client", ["system:masters"]
+        ),
+        kubelet=authority.server("kubelet", local, (loopback.ADDRESS, *kubelet_addresses)),
         accounts=certificates.signing_key(directory, "service-accounts"),
     )
 
@@ -71,15 +76,22 @@ class ControlPlane:
     """A running control plane. ``data`` keeps etcd's files, ``directory`` everything else."""
 
     def __init__(
-        self, found: binaries.Binaries, family: processes.Family, directory: Path, data: Path
+        self,
+        found: binaries.Binaries,
+        family: processes.Family,
+        directory: Path,
+        data: Path,
+        kubelet_addresses: Sequence[str] = (),
     ) -> None:
+        """``kubelet_addresses`` are those of kubelets that do not listen on loopback."""
         self._binaries = found
         self._family = family
         self._directory = directory
         self._data = data
         self._api_port, self._etcd_port, self._peer_port = loopback.free_ports(3)
         self.server = f"https://{loopback.ADDRESS}:{self._api_port}"
-        self.credentials = issue(directory / "pki", datetime.datetime.now(datetime.UTC))
+        now = datetime.datetime.now(datetime.UTC)
+        self.credentials = issue(directory / "pki", now, kubelet_addresses)
         self.kubeconfig = self._write_kubeconfig("kubeconfig", self.credentials.admin)
         self.admin = apiclient.ApiClient(
             self.server, self.credentials.authority, self.credentials.admin

@@ -12,6 +12,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from modelserve import errors, ports
+from modelserve.api import spec
+from modelserve.decide import prediction
 from servelab.demo import examples, results, scene
 from servelab.demo.view import View
 from servelab.trial import answer, client, eyes, load, payload, scraping, worker
@@ -211,7 +213,7 @@ class Story:
     def _max_model_tokens(self) -> int:
         served = self._eyes.modelserves.get(self._eyes.namespace, self._name)
         assert served is not None
-        return int(served["spec"]["engine"]["maxModelLength"])
+        return prediction.max_model_tokens(spec.ModelServeSpec.model_validate(served["spec"]))
 
     @contextlib.asynccontextmanager
     async def _showing(self) -> AsyncIterator[None]:

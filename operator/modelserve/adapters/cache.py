@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from modelserve import ports
 
@@ -30,7 +31,10 @@ class Store:
         label_selector: str = "",
         field_selector: str = "",
         indexes: Mapping[str, IndexKeys] | None = None,
+        keep_owners: bool = True,
     ) -> None:
+        """Without ``keep_owners`` managedFields are dropped, which are half of a large object."""
+        self._keep_owners = keep_owners
         self.synced = asyncio.Event()
         self._cluster = cluster
         self._resource = resource
@@ -64,6 +68,9 @@ class Store:
         if event.change is ports.Change.SYNCED:
             self.synced.set()
         else:
+            if not self._keep_owners:
+                # In place: the watch holds the same object.
+                cast(dict[str, Any], event.object["metadata"]).pop("managedFields", None)
             self._put(event.object, gone=event.change is ports.Change.DELETED)
 
     def on_change(self, callback: Callback) -> None:

@@ -63,7 +63,10 @@ class EventSink:
         host: str = "",
         instance: str = "",
         per_minute: int = PER_MINUTE,
+        limit: asyncio.Semaphore | None = None,
     ) -> None:
+        """``limit``: of writes at once, for sinks that share it; each alone writes one by one."""
+        self._limit = limit or asyncio.Semaphore(1)
         self.dropped = 0
         self._cluster = cluster
         self._component = component
@@ -136,7 +139,8 @@ class EventSink:
         pause_real_s = 0.5
         for _ in range(ATTEMPTS):
             try:
-                await self._post(event)
+                async with self._limit:
+                    await self._post(event)
                 return
             except errors.Unavailable as error:
                 log.debug("an event waits: %s", error)

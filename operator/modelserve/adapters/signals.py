@@ -2,16 +2,23 @@
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# What a shell says of a command that Ctrl-C ended.
+INTERRUPTED = 128 + signal.SIGINT
 
 
-def listen(stop: asyncio.Event) -> None:
-    """Set ``stop`` at either signal, whoever handled it until now."""
+def listen(stop: asyncio.Event, told: Callable[[int], object] = lambda number: None) -> None:
+    """Set ``stop`` at either signal, whoever handled it until now; ``told`` hears which it was."""
     loop = asyncio.get_running_loop()
+
+    def hear(number: int) -> None:
+        told(number)
+        stop.set()
+
     for number in _SIGNALS:
-        loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(number, hear, number)
 
 
 def unlisten() -> None:

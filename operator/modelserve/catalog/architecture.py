@@ -129,6 +129,12 @@ class Model:
         total = inside * self.kv_bytes_per_token + beyond * self.kv_bytes_per_token_beyond_window
         return total * dtype_bytes // 2
 
+    def full_layers(self) -> int:
+        """Layers without a sliding window; all layers keep as much of a token."""
+        if self.window_tokens is None:
+            return self.layers
+        return self.layers * self.kv_bytes_per_token_beyond_window // self.kv_bytes_per_token
+
     def kv_shards(self, tensor_parallel: int) -> int:
         """GPUs that one sequence's KV is divided over; heads are copied beyond ``kv_heads``."""
         return 1 if self.latent_kv else min(tensor_parallel, self.kv_heads)

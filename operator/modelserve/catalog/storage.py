@@ -39,6 +39,7 @@ class StorageClass:
     latency_s: float
     default_loader: Ceiling
     streaming_loader: Ceiling
+    page_cache: bool = True  # what was read once stays in the node's memory
 
     def loader_bytes_per_s(self, loader: str, ranks: int = 1) -> float:
         """Most a loader (``default`` or ``streaming``) reaches here, whatever the device."""
@@ -85,6 +86,7 @@ def _from_entry(name: str, entry: Mapping[str, Any]) -> StorageClass:
         latency_s=entry["latency_ms"]["value"] / 1e3,
         default_loader=_ceiling(entry["default"]),
         streaming_loader=_ceiling(entry["streaming"]),
+        page_cache=bool(entry.get("page_cache", True)),
     )
 
 

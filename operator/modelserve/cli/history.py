@@ -20,10 +20,8 @@ _INDENT = " " * 4
 @click.argument("name")
 @options.namespace_of_object
 @options.kubeconfig
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-def history(name: str, namespace: str | None, kubeconfig: str | None, output: str) -> None:
+@options.printed("JSON: a list of records.", plain="text")
+def history(name: str, namespace: str | None, kubeconfig: str | None, as_json: bool) -> None:
     """Show the last ten changes of the replica count of the model NAME, newest first."""
     where = target.namespace(namespace, kubeconfig)
 
@@ -32,7 +30,7 @@ def history(name: str, namespace: str | None, kubeconfig: str | None, output: st
 
     found = asyncio.run(target.with_cluster(kubeconfig, work))
     status = memory.parse_status(found.get("status") or {})
-    if output == "json":
+    if as_json:
         dumped = [r.model_dump(mode="json", by_alias=True) for r in status.history]
         click.echo(json.dumps(dumped, indent=2, ensure_ascii=False))
         return

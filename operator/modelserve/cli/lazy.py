@@ -1,6 +1,8 @@
 """Command groups that import a subcommand when it is called, so that help is quick."""
 
+import errno
 import importlib
+import signal
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,6 +15,8 @@ from modelserve import errors
 Table = Mapping[str, tuple[str, str]]
 
 _OURS = ("", "modelserve", "servelab")
+# What a shell says of a command that Ctrl-C ended.
+INTERRUPTED = 128 + signal.SIGINT
 
 
 class LazyGroup(click.Group):
@@ -45,13 +49,23 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self.table.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run it; what we raise on purpose becomes one sentence and exit code 1, bad input 2."""
+        """Run it; what we raise on purpose becomes one sentence and exit code 1, bad input 2.
+
+        Ctrl-C, where the command does not take it itself, ends with 130.
+        """
         try:
             return super().invoke(ctx)
         except errors.InputError as failure:
             raise click.UsageError(str(failure)) from failure
         except errors.ModelServeError as failure:
             raise click.ClickException(str(failure)) from failure
+        except OSError as failure:
+            if failure.errno != errno.ENOSPC:
+                raise
+            raise click.ClickException("the disk is full: not all was written") from failure
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            ctx.exit(INTERRUPTED)
 
     def _missing(self, ctx: click.Context, name: str, failure: ModuleNotFoundError) -> Exception:
         package = (failure.name or "").partition(".")[0]

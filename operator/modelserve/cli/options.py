@@ -1,10 +1,11 @@
 """Options that several commands share, and how their values are read."""
 
+import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -14,6 +15,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Every long-running process also reads its options from the environment: MODELSERVE_NAMESPACE …
 ENVIRONMENT = {"auto_envvar_prefix": "MODELSERVE"}
+_OUTPUT = ("-o", "--output")
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?$")
 
 
@@ -48,6 +50,33 @@ class Duration(click.ParamType[float]):
             self.fail(f"{value!r} is no duration; write for instance 30m or 1h30m", param, ctx)
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return hours * 3600.0 + minutes * 60.0 + seconds
+
+
+def printed(
+    json_help: str = "JSON: one object.", *, plain: str = "table", names: Sequence[str] = _OUTPUT
+) -> Callable[[Function], Function]:
+    """``-o json`` and its alias ``--json`` for a command that prints data: it gets ``as_json``.
+
+    ``plain`` is what it prints else; ``names`` where ``--output`` is already another option's.
+    """
+
+    def decorate(function: Function) -> Function:
+        @click.option(
+            *names,
+            "output_format",
+            type=click.Choice([plain, "json"]),
+            default=plain,
+            show_default=True,
+            help=json_help,
+        )
+        @click.option("--json", "json_flag", is_flag=True, help="The same as -o json.")
+        @functools.wraps(function)
+        def call(*args: Any, output_format: str, json_flag: bool, **given: Any) -> Any:
+            return function(*args, as_json=json_flag or output_format == "json", **given)
+
+        return cast(Function, call)
+
+    return decorate
 
 
 def kubeconfig(function: Function) -> Function:

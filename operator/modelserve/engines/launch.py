@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from modelserve import errors
 from modelserve.api import names, quantities
 from modelserve.catalog import gpus, images, models, storage
-from modelserve.engines import commandline, kv, profiles, types, vllm
+from modelserve.engines import commandline, context, kv, profiles, types, vllm
 from modelserve.engines.types import Launch as Launch
 from modelserve.engines.types import LaunchSpec as LaunchSpec
 from modelserve.engines.types import Rendered as Rendered
@@ -58,7 +58,7 @@ def _fitted(found: Launch, gpu: gpus.Gpu | None) -> Launch:
     """With ``--max-model-len auto``, the longest that the KV cache has room for."""
     if gpu is None or vllm.AUTO_LENGTH not in found.options:
         return found
-    room_tokens = max(1, kv.capacity_of_launch(found, gpu))
+    room_tokens = max(1, kv.longest_tokens(found, gpu))
     return dataclasses.replace(found, max_model_tokens=min(found.max_model_tokens, room_tokens))
 
 
@@ -73,7 +73,7 @@ def parse_spec(
         flags = engine.recognise(seen_container)
         if flags is not None:
             seen = engine.read(flags, seen_container.env)
-            return _spec(engine, seen, seen_container.image, annotations, gpu)
+            return _spec(engine, seen, seen_container, annotations, gpu)
     return None
 
 
@@ -151,7 +151,7 @@ def _exact_bytes(n_bytes: int) -> str:
 def _spec(
     engine: profiles.EngineModule,
     seen: types.Seen,
-    image: str,
+    container: commandline.Container,
     annotations: Mapping[str, str],
     gpu: gpus.Gpu | None,
 ) -> LaunchSpec:
@@ -160,21 +160,23 @@ def _spec(
     if not seen.model:
         raise errors.InputError(f"the {title} container names no model; add its argument for it")
     model, named = _model(seen.model, annotations)
+    kind, image = engine.PROFILE.engine, container.image
+    longest = seen.max_model_tokens or model.max_context_tokens
     read = annotations.get(names.READ_BANDWIDTH)
     size = annotations.get(names.IMAGE_SIZE)
     batching, loader = annotations.get(names.BATCHING), annotations.get(names.LOADER)
     queue_limit = _number(annotations, names.QUEUE_LIMIT)
     return LaunchSpec(
-        engine=engine.PROFILE.engine,
+        engine=kind,
         model=model,
         served_name=seen.served_name or seen.model,
         tensor_parallel=seen.tensor_parallel or 1,
         quantization=seen.quantization or named or types.Quantization.NONE,
         max_sequences=seen.max_sequences or defaults.max_sequences,
         max_batched_tokens=seen.max_batched_tokens or defaults.max_batched_tokens,
-        max_model_tokens=seen.max_model_tokens or model.max_context_tokens,
+        max_model_tokens=context.taken(kind, model, longest, container.env),
         port=seen.port or defaults.port,
-        image=image or images.of_engine(engine.PROFILE.engine).reference,
+        image=image or images.of_engine(kind).reference,
         batching=_word(types.BatchingMode, names.BATCHING, batching or "continuous"),
         queue_limit=int(queue_limit) if queue_limit is not None else seen.queue_limit,
         storage_class=annotations.get(names.STORAGE_CLASS),

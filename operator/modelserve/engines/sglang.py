@@ -60,12 +60,18 @@ SWITCHES = frozenset(
         "allow-auto-truncate",
         "skip-tokenizer-init",
         "sleep-on-idle",
+        "enable-response-store",
+        "abort-on-priority-when-disabled",
+        "schedule-low-priority-values-first",
+        "disable-hybrid-swa-memory",
     }
 )
-# What only its surface and its metrics go by.
+# What only its surface, its metrics, its scheduler and its KV cache go by.
 OPTIONS = (
     *("enable-metrics", "enable-cache-report", "disable-cuda-graph", "schedule-policy"),
-    *("tp-size", "weight-version", "enable-mixed-chunk"),
+    *("tp-size", "weight-version", "enable-mixed-chunk", "tool-call-parser", "reasoning-parser"),
+    *("enable-response-store", "abort-on-priority-when-disabled", "enable-priority-scheduling"),
+    *("schedule-low-priority-values-first", "swa-full-tokens-ratio", "disable-hybrid-swa-memory"),
 )
 _SHORTER = {"tp": "tp-size", "tensor-parallel-size": "tp-size"}
 _METHODS = {

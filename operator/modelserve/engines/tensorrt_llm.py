@@ -49,7 +49,7 @@ SWITCHES = frozenset(
 # What only its surface, its metrics and its scheduler go by.
 OPTIONS = (
     *("enable-chunked-prefill", "tp-size", "guided-decoding-backend"),
-    "capacity-scheduler-policy",
+    *("capacity-scheduler-policy", "tool-parser"),
 )
 # Options of the file that tell metrics: of requests, and of steps.
 METRICS = ("return-perf-metrics", "enable-iter-perf-stats")

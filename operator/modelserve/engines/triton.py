@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from modelserve import errors
 from modelserve.api.spec import EngineType
-from modelserve.catalog import gpus, models
+from modelserve.catalog import gpus, images, models
 from modelserve.engines import commandline, types
 from modelserve.engines.types import Series
 
@@ -41,10 +41,19 @@ SWITCHES = frozenset({"enable-kserve-frontends"})
 _SERVER_OPTION, TRITONSERVER = "front-end", "tritonserver"
 # What a Launch's options say where Triton's own HTTP server answers.
 NATIVE = (_SERVER_OPTION, TRITONSERVER)
+# … and where its models answer in several responses, as a stream needs it; the backend's guide
+# fills that into its models' files from a variable.
+DECOUPLED = ("decoupled", "true")
+_DECOUPLED_VARIABLE = "DECOUPLED_MODE"
 # What only this engine has, by its own names.
-OPTIONS = (_SERVER_OPTION, "default-max-tokens", "lora-separator", "tool-call-parser")
+OPTIONS = (
+    *(_SERVER_OPTION, "default-max-tokens", "lora-separator", "tool-call-parser"),
+    "model-control-mode",
+)
 # Its backend's examples name the model so: a name in a path has no slash.
 ENSEMBLE = "ensemble"
+# What a repository in an image for language models holds that nothing names: our choice.
+UNNAMED = "meta-llama/Llama-3.1-8B-Instruct"
 # Where images for TensorRT-LLM are told their model.
 MODEL_VARIABLES = ("MODEL_ID", "MODEL_NAME", "HF_MODEL", "TOKENIZER_DIR", "TOKENIZER")
 FRONT_END = "/opt/tritonserver/python/openai/openai_frontend/main.py"
@@ -84,10 +93,19 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
         return None
     flags = commandline.flags(own_words, SWITCHES)
     model = _served_model(flags, container.env)
+    if model is None and _serves_language(container.image):
+        model = UNNAMED
     if model is None:
         return None
     own = {"tokenizer": model, _SERVER_OPTION: TRITONSERVER}
     return commandline.Flags({**flags.values, **own}, flags.positionals)
+
+
+def _serves_language(image: str) -> bool:
+    """Whether it is Triton's own image with a backend for language models, as its tag says."""
+    repository, tag = images.split(image)
+    ours = repository.rpartition("/")[2] == TRITONSERVER
+    return ours and any(backend in tag for backend in ("trtllm", "vllm"))
 
 
 def _served_model(flags: commandline.Flags, env: Mapping[str, str]) -> str | None:
@@ -110,6 +128,8 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     options = [(name, flags.text(name)) for name in OPTIONS]
     if flags.on("enable-kserve-frontends"):
         options.append(("kserve-http-port", flags.text("kserve-http-port") or "8000"))
+    if env.get(_DECOUPLED_VARIABLE, "").lower() == "true":
+        options.append(DECOUPLED)
     native = flags.text(_SERVER_OPTION) == TRITONSERVER
     port = flags.count("http-port") or 8000 if native else flags.count("openai-port")
     return types.Seen(

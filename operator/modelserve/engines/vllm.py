@@ -62,6 +62,7 @@ OPTIONS = (
     *("enable-auto-tool-choice", "tool-call-parser", "exclude-tools-when-tool-choice-none"),
     *("enable-prompt-tokens-details", "runner", "task", "disable-uvicorn-access-log"),
     *("show-hidden-metrics-for-version", "enable-chunked-prefill", "long-prefill-token-threshold"),
+    *("async-scheduling", "disable-hybrid-kv-cache-manager", "scheduling-policy"),
 )
 # In a container's environment: the mock engine exports the metric names of all versions.
 OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"

@@ -182,6 +182,16 @@ class Stage:
             ports.DEPLOYMENTS, "default", name, body, subresource="scale", manager="kubectl"
         )
 
+    async def wake(self) -> str:
+        """A request wakes the model ``llama`` and is answered. Returns the pod's UID."""
+        self.gateways.say("llama", held=1, arrivals=1)
+        await self.turn()
+        uid = await self.start_pod("llama-1")
+        await self.set_ready("llama-1")
+        self.gateways.say("llama", arrivals=1, completions=1, service_sum_s=2.0)
+        await self.turn()
+        return uid
+
     async def start_pod(self, pod: str, name: str = "llama", node: str = "dgx-0") -> str:
         """The ReplicaSet creates a pod, the scheduler binds it. Returns its UID."""
         template = (await self.deployment(name))["spec"]["template"]

@@ -87,3 +87,19 @@ def test_every_process_takes_the_arguments_that_the_chart_gives_it(tmp_path: pat
             for word in container["args"]
         ]
         COMMANDS[" ".join(container["command"])].make_context("process", given)
+
+
+@pytest.mark.parametrize(("replicas", "named"), [(1, False), (3, True)])
+def test_several_emulators_share_the_nodes_under_their_pods_names(
+    replicas: int, named: bool
+) -> None:
+    found = next(
+        manifest
+        for manifest in render(emulator={"replicas": replicas})
+        if manifest["kind"] == "Deployment"
+        and manifest["metadata"]["name"] == "modelserve-emulator"
+    )
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    assert found["spec"]["replicas"] == replicas
+    assert ("--shard=$(POD_NAME)" in container["args"]) is named
+    assert ("POD_NAME" in [entry["name"] for entry in container["env"]]) is named

@@ -23,7 +23,9 @@ def test_a_field_without_a_default_that_must_be_there_is_called_required() -> No
 
 
 def test_what_is_accepted_without_effect_is_marked() -> None:
-    assert not row("scaling.fallbackReplicas").acts
+    later = {"type": "integer", "description": f"Some day. {fields.NOT_YET}"}
+    found = fields.rows({"type": "object", "properties": {"later": later}}, "spec")
+    assert [each.acts for each in found] == [False]
     assert row("scaling.minReplicas").acts
 
 

@@ -1,10 +1,12 @@
 """How much KV cache a replica holds, against engines' logs and arithmetic on published shapes."""
 
+import dataclasses
+
 import pytest
 
 from modelserve.api.spec import EngineType
 from modelserve.catalog import constants, gpus, models
-from modelserve.engines import kv, launch
+from modelserve.engines import kv, launch, types
 
 LLAMA_8B, LLAMA_70B = models.find("llama-8b"), models.find("llama-70b")
 H100, A100 = gpus.find("h100"), gpus.find("a100")
@@ -77,3 +79,86 @@ def test_a_latent_cache_is_576_values_a_layer_and_lies_whole_on_each_gpu() -> No
 def test_heads_are_copied_where_there_are_more_gpus_than_heads() -> None:
     assert LLAMA_70B.kv_shards(4) == 4
     assert models.find("qwen2.5-0.5b").kv_shards(8) == 2
+
+
+def started(model: str, *words: str) -> types.Launch:
+    """vLLM on an H100, for requests of up to 32 768 tokens."""
+    command = ["vllm", "serve", models.find(model).name, "--max-model-len=32768", *words]
+    found = launch.parse({"image": "vllm/vllm-openai:v0.33.0", "command": command}, {}, H100)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("model", "layers", "windowed", "full"),
+    [
+        ("gemma-3-27b-it", 10, 6, 1),
+        ("gemma-3-12b-it", 8, 5, 1),
+        ("gpt-oss-20b", 12, 1, 1),
+        ("mistral-7b-v0.1", 32, 1, 0),
+        ("llama-8b", 32, 0, 1),
+    ],
+)
+def test_layers_are_in_groups_of_as_many_as_the_fewer_kind_has(
+    model: str, layers: int, windowed: int, full: int
+) -> None:
+    found = kv.tables(started(model))
+    window = models.find(model).window_tokens
+    assert (found.layers, found.windows) == (layers, (window,) * windowed + (None,) * full)
+
+
+def test_vllm_logs_more_tokens_for_a_model_with_windows_than_all_layers_in_full_would_hold() -> (
+    None
+):
+    hybrid, whole = (
+        kv.capacity_of_launch(started("gemma-3-27b-it", *words), H100)
+        for words in ((), ("--disable-hybrid-kv-cache-manager",))
+    )
+    assert whole == kv.capacity_tokens(
+        models.find("gemma-3-27b-it"), H100, 1, gpu_memory_utilization=0.92
+    )
+    assert hybrid > 1.4 * whole
+
+
+def test_a_request_takes_all_blocks_in_full_layers_and_a_windows_worth_in_the_others() -> None:
+    shared = kv.Tables(10, (1024, 1024, None), in_flight_tokens=8192)
+    assert shared.blocks(512, 131_072, 16) == 3 * 32
+    assert shared.blocks(131_072, 131_072, 16) == 8192 + 2 * (-(-(1023 + 8192) // 16) + 1)
+
+
+def test_the_longest_request_is_the_one_for_which_the_blocks_are_just_enough() -> None:
+    found = dataclasses.replace(started("gemma-3-27b-it"), max_model_tokens=131_072)
+    longest, shared = kv.longest_tokens(found, H100), kv.tables(found)
+    blocks = kv.pool_blocks(found, H100, 16)
+    assert shared.blocks(longest, longest, 16) <= blocks
+    assert longest == 131_072 or shared.blocks(longest + 1, longest + 1, 16) > blocks
+
+
+def test_a_long_context_fits_a_model_with_windows_that_all_layers_in_full_would_not() -> None:
+    gemma = models.find("gemma-3-27b-it")
+    memory = 0.92, EngineType.VLLM, 2
+    whole = kv.capacity_tokens(gemma, H100, 1, "none", *memory)
+    assert whole < 65_536 <= kv.capacity_in_longest(gemma, H100, 1, "none", *memory, 65_536)
+    assert kv.capacity_in_longest(LLAMA_8B, H100, 1, "none", *memory, 65_536) == kv.capacity_tokens(
+        LLAMA_8B, H100, 1, "none", *memory
+    )
+
+
+def sglang(model: str, *words: str) -> int:
+    """Tokens of SGLang's pool on an H100."""
+    command = ["python3", "-m", "sglang.launch_server", "--model-path", models.find(model).name]
+    found = launch.parse({"image": "lmsysorg/sglang", "command": [*command, *words]}, {}, H100)
+    assert found is not None
+    return kv.capacity_of_launch(found, H100)
+
+
+def test_sglang_keeps_a_share_of_the_tokens_in_layers_with_windows() -> None:
+    whole = sglang("gpt-oss-20b", "--disable-hybrid-swa-memory")
+    assert sglang("gpt-oss-20b") == pytest.approx(whole * 24 / (12 + 0.8 * 12), abs=16)
+    assert sglang("gpt-oss-20b", "--swa-full-tokens-ratio=0.5") == pytest.approx(
+        whole * 24 / 18, abs=16
+    )
+
+
+def test_sglang_has_no_such_pool_for_gemma() -> None:
+    assert sglang("gemma-3-27b-it") == sglang("gemma-3-27b-it", "--disable-hybrid-swa-memory")

@@ -40,6 +40,14 @@ def test_a_server_of_other_models_is_no_engine() -> None:
     assert triton.recognise(commandline.read({"image": "x", "command": words})) is None
 
 
+def test_a_server_in_an_image_for_language_models_needs_no_name() -> None:
+    image = "nvcr.io/nvidia/tritonserver:25.09-trtllm-python-py3"
+    words = ["tritonserver", "--model-repository=/models"]
+    found = launch.parse({"image": image, "command": words}, {})
+    assert found is not None
+    assert (found.model.name, triton.NATIVE in found.options) == (triton.UNNAMED, True)
+
+
 def test_a_server_is_known_by_the_folder_of_its_models() -> None:
     words = ["tritonserver", "--model-repository=/models/llama-3.1-8b"]
     found = launch.parse({"image": "x", "command": words}, {})
@@ -52,3 +60,12 @@ def test_the_model_of_a_server_has_a_name_without_a_slash() -> None:
     found = launch.parse({"image": "x", "command": words}, {})
     assert found is not None
     assert found.served_name == "ensemble"
+
+
+def test_a_server_is_told_by_its_surroundings_that_its_models_are_decoupled() -> None:
+    words = ["tritonserver", "--model-repository=/models/llama-3.1-8b"]
+    words.append("--model-control-mode=explicit")
+    env = [{"name": "DECOUPLED_MODE", "value": "True"}]
+    found = options({"image": "x", "command": words, "env": env})
+    assert (found["decoupled"], found["model-control-mode"]) == ("true", "explicit")
+    assert "decoupled" not in options({"image": "x", "command": words})

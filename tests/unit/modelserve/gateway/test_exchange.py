@@ -131,6 +131,7 @@ async def test_a_client_that_leaves_while_held_frees_its_place(lab: Any) -> None
     await lab.until(lambda: lab.gateway.dispatcher.held == 1)
     asking.cancel()
     await lab.until(lambda: lab.gateway.dispatcher.held == 0)
+    assert asking.cancelled()
 
 
 async def test_a_client_that_leaves_in_flight_cancels_the_engines_work(lab: Any) -> None:
@@ -142,6 +143,7 @@ async def test_a_client_that_leaves_in_flight_cancels_the_engines_work(lab: Any)
     asking.cancel()
     await engine.cancelled.wait()
     await lab.until(lambda: lab.gateway.dispatcher.in_flight == 0)
+    assert lab.gateway.dispatcher.held == 0
 
 
 async def test_a_client_that_leaves_in_the_middle_of_a_stream_cancels_it(lab: Any) -> None:
@@ -153,6 +155,7 @@ async def test_a_client_that_leaves_in_the_middle_of_a_stream_cancels_it(lab: An
         response.close()
     await engine.cancelled.wait()
     await lab.until(lambda: lab.gateway.dispatcher.in_flight == 0)
+    assert lab.gateway.dispatcher.held == 0
 
 
 async def test_requests_past_the_room_wait_for_it_in_order(lab: Any) -> None:

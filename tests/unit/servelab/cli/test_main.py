@@ -1,12 +1,15 @@
 """The command line itself: quick help, clear refusals."""
 
 import importlib.util
+import json
+import os
 import subprocess
 import sys
 
 import pytest
 from click import testing
 
+from modelserve import cli as modelserve_cli
 from servelab import cli
 from servelab.cluster import directories
 
@@ -82,3 +85,42 @@ def test_down_without_a_cluster_is_no_failure(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_the_command(shell: str) -> None:
     assert "_SERVELAB_COMPLETE" in invoke("completion", shell).output
+
+
+DATA = "status catalog explain validate simulate compare bench demo " + " ".join(
+    name for name in cli.COMMANDS if name.endswith("-check")
+)
+
+
+@pytest.mark.parametrize("name", DATA.split())
+def test_every_command_that_prints_data_prints_json_under_both_names(name: str) -> None:
+    text = invoke(name, "--help").output
+    assert "-o" in text
+    assert "[table|json]" in text or "[text|json]" in text
+    assert "The same as -o json." in text
+
+
+def test_both_names_of_json_print_the_same() -> None:
+    short, long = invoke("catalog", "gpus", "-o", "json"), invoke("catalog", "gpus", "--json")
+    assert short.output == long.output
+    assert json.loads(short.output)
+
+
+@pytest.mark.parametrize("program", ["servelab", "modelserve"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_completion_script_asks_the_program(program: str, shell: str) -> None:
+    main = cli.main if program == "servelab" else modelserve_cli.main
+    result = testing.CliRunner().invoke(main, ["completion", shell], prog_name=program)
+    assert f"_{program.upper()}_COMPLETE={shell}_complete" in result.output
+
+
+def test_what_the_script_asks_is_answered_with_commands() -> None:
+    asked = {"_SERVELAB_COMPLETE": "bash_complete", "COMP_WORDS": "servelab ex", "COMP_CWORD": "1"}
+    words = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from servelab.cli import main; main(prog_name='servelab')",
+    ]
+    done = subprocess.run(words, env={**os.environ, **asked}, capture_output=True, text=True)
+    assert done.stdout == "plain,explain\n"

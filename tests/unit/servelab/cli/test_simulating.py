@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
@@ -20,6 +22,7 @@ models:
     traffic:
       - gamma: {perSecond: 2, cv: 3, seconds: 120}
         output: {median: 100, p95: 400}
+      - serveGen: {client: m-mid/29, fromSeconds: 824400, seconds: 60, scale: 0.1}
 tailSeconds: 400
 """
 # What docs and scripts rely on.
@@ -84,8 +87,12 @@ def test_a_page_holds_the_table_and_a_chart_for_each_policy(scenario: str, tmp_p
     done = call("compare", scenario, "--policies", "committed,fixed-1", "--html", str(page))
     assert done.exit_code == 0, done.output
     text = page.read_text()
-    assert text.count("<svg") == 3
     assert "fixed-1: ready replicas of model" in text
+    drawings = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert len(drawings) == 4  # costs, waits, and the replicas of two policies
+    for each in drawings:
+        ElementTree.fromstring(each)
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith(".")] == []
 
 
 def test_people_get_a_table_and_a_chart(scenario: str) -> None:
@@ -114,3 +121,29 @@ def test_a_bad_row_of_a_trace_is_told_with_its_line(scenario: str, tmp_path: Pat
     done = call("simulate", scenario, "--trace", str(trace))
     assert done.exit_code == 2
     assert "line 3" in done.output
+
+
+def test_a_trace_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(re.sub(r"- gamma:(.|\n)*tail", "- trace: no.csv\ntail", SCENARIO))
+    done = call("simulate", str(path))
+    assert done.exit_code == 2
+    assert "small.yaml, line 7: models.0.traffic.0.trace: there is no" in done.output
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is full")
+def test_a_full_disk_is_told_in_a_sentence(scenario: str) -> None:
+    command = [sys.executable, "-m", "servelab", "simulate", scenario, "--json"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "Error: the disk is full: not all was written\n")
+
+
+def test_by_default_no_oracle_is_asked_about_a_closed_loop(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    closed = "- closed: {clients: 1, seconds: 9}\ntail"
+    path.write_text(re.sub(r"- gamma:(.|\n)*tail", closed, SCENARIO))
+    done = call("compare", str(path), "--json")
+    assert [json.loads(line)["policy"] for line in done.output.splitlines()] == [
+        *("committed", "hpa", "keda", "knative")
+    ]

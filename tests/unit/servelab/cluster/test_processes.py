@@ -1,5 +1,8 @@
 """Children, with real small processes instead of Kubernetes."""
 
+import contextlib
+import os
+import select
 import signal
 import sys
 import time
@@ -114,9 +117,11 @@ def test_nothing_is_left_when_the_parent_is_killed(tmp_path: Path) -> None:
     parent.wait_until(lambda: "ready" in parent.log_end(), 20)
     pids = [int(word) for word in parent.log_end().partition("[")[2].rstrip("]").split(", ")]
     parent.signal(signal.SIGKILL)
-    deadline = time.monotonic() + 20
-    while any(processes.started_at(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.01)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            ended = os.pidfd_open(pid)
+            select.select([ended], [], [])  # the test's own time limit ends the wait
+            os.close(ended)
     assert [processes.started_at(pid) for pid in pids] == [None, None, None]
     assert not (tmp_path / "gone").exists()
     outer.close()

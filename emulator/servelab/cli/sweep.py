@@ -1,0 +1,153 @@
+"""``servelab sweep``: a scenario over and over, with other fields each time."""
+
+import functools
+import json
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+from rich import box, table
+
+from modelserve import errors
+from modelserve.cli import options
+from servelab.cli import outcomes, scenarios
+from servelab.report import paper
+from servelab.sim import running
+from servelab.sweep import journal, plan, pool, results, settings, summary, surroundings, sweeping
+
+OUT = paper.sheet()
+
+Figures = Sequence[sweeping.Row]
+Work = Callable[[sweeping.Memory], Figures]
+
+
+@click.command()
+@scenarios.SCENARIO
+@click.option(
+    "--set",
+    "fields",
+    multiple=True,
+    metavar="FIELD=A,B,…",
+    help="Values of a field: models.NAME.spec.scaling.minReplicas, or in short "
+    "scaling.minReplicas if there is one model. Repeatable: all combinations are run.",
+)
+@click.option(
+    "--policies",
+    default="committed",
+    show_default=True,
+    metavar="A,B,…",
+    help=f"Of {', '.join(running.policies())}.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(1, 10_000),
+    default=1,
+    show_default=True,
+    help="Draws of each combination, from the scenario's seed on.",
+)
+@click.option("--workers", type=click.IntRange(1, 1024), help="Processes.  [default: one a core]")
+@click.option(
+    "--dask",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[ADDRESS]",
+    help="Run on a Dask cluster; without ADDRESS on one of this machine.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Write every run there: FILE.csv or FILE.parquet. FILE.journal is there while it lasts.",
+)
+@click.option("--resume", is_flag=True, help="Go on where a sweep into the same --out was ended.")
+@options.printed()
+def sweep(
+    scenario: str,
+    fields: Sequence[str],
+    policies: str,
+    seeds: int,
+    workers: int | None,
+    dask: str | None,
+    out: Path | None,
+    resume: bool,
+    as_json: bool,
+) -> None:
+    """Run SCENARIO with every combination of the fields and print the Pareto front.
+
+    On the front are those that no other beats in both cost and p95 of the time to the first token.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if resume and out is None:
+        raise errors.InputError("--resume goes on with a file: name it with --out")
+    if out is not None:
+        results.check(out)
+    names = outcomes.policies(policies)
+    found = scenarios.Found(scenario)
+    given = [settings.parse(each, found.document.content) for each in fields]
+    points = plan.points(found.document, given, names, seeds)
+    digest = surroundings.digest((point.content for point in points), found.lines)
+    count = workers or pool.cores()
+    run = functools.partial(pool.local, workers=count)
+    if dask is not None:
+        run = functools.partial(pool.dask, address=dask, workers=count)
+
+    def work(memory: sweeping.Memory) -> Figures:
+        with scenarios.Bar() as bar:
+            tell = functools.partial(bar.count, "sweep", total=len(points))
+            return sweeping.sweep(points, found.lines, digest, memory, run, tell)
+
+    figures = work(sweeping.Forgetful()) if out is None else _kept(out, resume, points, work)
+    setups = sweeping.setups(points, figures, seeds)
+    _show(found.name, setups, len(points), out, as_json)
+
+
+def _kept(out: Path, resume: bool, points: Sequence[plan.Point], work: Work) -> Figures:
+    """Run with a journal beside the file, and write the file at the end."""
+    path = out.with_name(f"{out.name}.journal")
+    with journal.Journal(path, resume=resume) as kept:
+        try:
+            figures = work(kept)
+        except KeyboardInterrupt:
+            click.echo(f"{len(kept.done)} points are in {path}: go on with --resume", err=True)
+            raise
+        results.write(out, sweeping.rows(points, figures))
+        kept.remove()
+    return figures
+
+
+def _show(
+    name: str, setups: Sequence[summary.Setup], runs: int, out: Path | None, as_json: bool
+) -> None:
+    front = summary.front(setups)
+    if as_json:
+        document = {
+            "scenario": name,
+            "runs": runs,
+            "combinations": len(setups),
+            "out": None if out is None else str(out),
+            "front": [each.to_json() for each in front],
+        }
+        click.echo(json.dumps(document))
+        return
+    written = "" if out is None else f", all of them in {out}"
+    OUT.print(f"{name}: {runs} runs of {len(setups)} combinations{written}")
+    OUT.print("No other beats these in both cost and p95 of TTFT:" if front else "None served 95 %")
+    if front:
+        OUT.print(_grid(front))
+
+
+def _grid(front: Sequence[summary.Setup]) -> table.Table:
+    shown = table.Table(box=box.SIMPLE_HEAD)
+    shown.add_column("policy")
+    for name in front[0].values:
+        shown.add_column(name, justify="right")
+    for name in ("GPU h", "cost", "TTFT p95", "in SLO", "served"):
+        shown.add_column(name, justify="right")
+    for each in front:
+        values = ["–" if value is None else str(value) for value in each.values.values()]
+        cost = "–" if each.cost != each.cost else f"{each.cost:.2f}"
+        figures = [f"{each.gpu_hours:.2f}", cost, outcomes.seconds(each.ttft_p95_s)]
+        figures += [outcomes.share(each.slo_attainment), outcomes.share(each.served)]
+        shown.add_row(each.policy, *values, *figures)
+    return shown
