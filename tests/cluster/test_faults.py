@@ -56,6 +56,12 @@ def container(emulated: Any, app: str) -> Any:
     return found[0]
 
 
+def waiting(emulated: Any, app: str) -> str:
+    """What its container waits for."""
+    state = container(emulated, app).get("state", {})
+    return str(state.get("waiting", {}).get("reason", ""))
+
+
 def reasons(emulated: Any, app: str) -> set[str]:
     """The reasons of its pod's events."""
     name = emulated.pods(app)[0]["metadata"]["name"]
@@ -73,8 +79,9 @@ def test_an_image_that_cannot_be_pulled_comes_later(emulated: Any) -> None:
     body["spec"]["template"]["spec"]["containers"][0]["image"] = "vllm/vllm-openai:v0.34.0"
     emulated.apply(body)
     emulated.until(lambda: "Failed" in reasons(emulated, "pull"), "the failure")
-    waiting = container(emulated, "pull")["state"]["waiting"]["reason"]
-    assert waiting in ("ErrImagePull", "ImagePullBackOff")
+    # The event is told at once, the status with the next sync.
+    failed = ("ErrImagePull", "ImagePullBackOff")
+    emulated.until(lambda: waiting(emulated, "pull") in failed, "the reason")
     emulated.until(lambda: well(emulated, "pull"), "the pull", 60)
     emulated.kubectl("delete", "deployment", "pull")
 
