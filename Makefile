@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.modelserve-stamp
 CRDS := crds charts/modelserve/files/crds
 TOKENIZER := emulator/servelab/engine/text/tokenizer
+COMPILED := build/compiled/.stamp
+SOURCES := $(shell find operator emulator -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup format check test crds tokenizer verify record-kubelet demo up bench clean
+.PHONY: help setup format check test test-alone test-nodes test-cluster crds tokenizer verify record-kubelet demo up bench compiled test-compiled clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,8 +35,21 @@ check: setup ## Formatting, lint, types, import contracts, generated files.
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory verify
 
+# Tests on a cluster mostly wait, the others compute: side by side they take as long as the longest.
 test: setup ## All tests; the Kubernetes binaries are fetched or built once.
-	$(BIN)/python -P -m pytest
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target test-cluster test-nodes test-alone
+
+test-alone: setup ## The tests that need no cluster; they give way to those that watch a clock.
+	nice $(BIN)/python -P -m pytest --ignore=tests/cluster
+
+test-compiled: $(COMPILED) ## The engine's tests on compiled modules.
+	PYTHONPATH=build/compiled $(BIN)/python -P -m pytest tests/unit/servelab/engine
+
+test-nodes: setup ## Emulated nodes on a control plane of their own.
+	$(BIN)/python -P -m pytest tests/cluster/nodes
+
+test-cluster: setup ## Operator, gateway and emulated nodes on a real API server.
+	$(BIN)/python -P -m pytest tests/cluster --ignore=tests/cluster/nodes
 
 crds: setup ## Write the CRDs and their reference from the Python types.
 	$(BIN)/python -P -m modelserve.api.crd --write $(CRDS)
@@ -58,8 +73,17 @@ demo: setup ## The whole story: zero, one request, real traffic, zero again.
 up: setup ## Start a local cluster and stay until Ctrl-C.
 	$(BIN)/servelab up
 
-bench: setup ## Measure everything and write docs/benchmarks.md.
-	$(BIN)/servelab bench all --write docs/benchmarks.md
+bench: $(COMPILED) ## Measure everything, hot modules compiled, and write docs/benchmarks.md.
+	PYTHONPATH=build/compiled $(BIN)/python -P -m servelab bench all --write docs/benchmarks.md
+
+compiled: $(COMPILED) ## Both packages with hot modules compiled, in build/compiled (needs a C compiler).
+
+$(COMPILED): $(STAMP) hatch_build.py $(SOURCES)
+	@echo "compiling hot modules into build/compiled: some two minutes"
+	@rm -rf build/compiled
+	@MODELSERVE_COMPILE=1 $(BIN)/python -P -m pip install --quiet --disable-pip-version-check \
+	  --no-deps --target build/compiled .
+	@touch $@
 
 clean: ## Remove the virtual environment and what tools left.
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from servelab.bench import figure, peers
 from servelab.bench.registry import Say
 from servelab.engine import assembly
+from servelab.engine.core import stepping
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.workload import tracefile
@@ -48,6 +49,7 @@ def run(samples: int | None, say: Say) -> Sequence[figure.Figure]:
     count = samples or REQUESTS
     equal = [(PROMPT_TOKENS, ANSWER_TOKENS)] * count
     few = equal[: max(CLIENTS, count // STEPPED_SHARE)]
+    say("the core runs " + ("as it is" if stepping.__file__.endswith(".py") else "compiled"))
     say(f"{count} equal requests, {CLIENTS} at a time")
     even = best(lambda: loop(engine(), equal))
     say("the lengths of the Azure conversations")

@@ -1,10 +1,14 @@
 """One measured number, and the shape in which all benches report theirs. Pure."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from servelab.report import figures
+
+# How a new page begins.
+HEAD = "# Benchmarks\n\nWritten by `servelab bench all --write`; run it to renew."
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +90,22 @@ def as_text(report: Report) -> str:
     return "\n".join([f"bench {report.bench} on {_place(report)}", *rows])
 
 
-def as_markdown(reports: Sequence[Report], date: str) -> str:
-    """A page for the documentation."""
-    lines = ["# Benchmarks", "", "Written by `servelab bench all --write`; run it to renew."]
-    for report in reports:
-        lines += ["", f"## {report.bench}", "", f"{date}, {_place(report)}.", ""]
-        lines += ["| figure | measured | goal | samples |", "|---|---|---|---|"]
-        lines += [
-            f"| {one.name} | {shown(one.value, one.unit)} | {_goal(one)} | {one.samples} |"
-            for one in report.figures
-        ]
-    return "\n".join(lines) + "\n"
+def as_markdown(reports: Sequence[Report], date: str, page: str = "") -> str:
+    """A page for the documentation: ``page`` with these benches' sections new, all else kept."""
+    head, *parts = re.split(r"^(?=## )", page or HEAD, flags=re.MULTILINE)
+    sections = {part.splitlines()[0]: part for part in parts}
+    sections |= {f"## {report.bench}": _section(report, date) for report in reports}
+    return "\n\n".join(text.rstrip() for text in (head, *sections.values())) + "\n"
+
+
+def _section(report: Report, date: str) -> str:
+    lines = [f"## {report.bench}", "", f"{date}, {_place(report)}.", ""]
+    lines += ["| figure | measured | goal | samples |", "|---|---|---|---|"]
+    lines += [
+        f"| {one.name} | {shown(one.value, one.unit)} | {_goal(one)} | {one.samples} |"
+        for one in report.figures
+    ]
+    return "\n".join(lines)
 
 
 def _row(one: Figure) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from modelserve import errors
 from servelab.cluster import releases
+from servelab.engine.core import stepping
 
 
 def describe() -> dict[str, Any]:
@@ -23,6 +24,7 @@ def versions() -> dict[str, str]:
     """Of what the figures depend on."""
     return {
         "python": platform.python_version(),
+        "engine": "compiled" if stepping.__file__.endswith(".so") else "plain Python",
         "kubernetes": releases.KUBERNETES.removeprefix("v"),
     }
 

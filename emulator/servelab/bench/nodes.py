@@ -2,7 +2,8 @@
 
 The writes of the emulator are compared with those of a client that does nothing else (see
 ``barewriter``), in the same run: before that run the emulator is halted while the pods are made,
-so that all of them are waiting for it.
+so that all of them are waiting for it. Both write as many statuses and events a pod, and both are
+timed to the last of them.
 """
 
 import asyncio
@@ -28,6 +29,9 @@ CYCLES = 12
 CYCLE_PODS = 50
 SETTLE_REAL_S = 20.0
 CATCH_UP_REAL_S = 5.0
+LOOK_REAL_S = 0.2
+# What the emulator writes for a plain pod whose image is there.
+STATUSES, EVENTS = 2, 3
 LEASE_PERIOD_REAL_S = 10.0
 LATE_REAL_S = 1.0
 
@@ -45,6 +49,7 @@ ENGINE: Mapping[str, Any] = {
             "name": "server",
             "image": "vllm/vllm-openai:v0.33.0",
             "args": ["--model", MODEL, "--max-model-len", "8192"],
+            "readinessProbe": {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 1},
         }
     ],
     "terminationGracePeriodSeconds": 1,
@@ -113,6 +118,7 @@ class Bench:
         self._say(f"a Deployment of {pods} pods, as a kubelet runs them")
         before = _written(await self._fleet.server_metrics())
         took_s = await self._fleet.deploy("full", pods)
+        await self._all_written()
         writes = _written(await self._fleet.server_metrics()) - before
         events = len(await self._events("full-"))
         await self._fleet.remove("full")
@@ -152,6 +158,7 @@ class Bench:
         begun_real_s = time.monotonic()
         before = await self._fleet.server_metrics()
         await self._fleet.all_ready("burst", pods)
+        await self._all_written()
         took_s = time.monotonic() - begun_real_s
         after = await self._fleet.server_metrics()
         events = _posted(after) - _posted(before)
@@ -234,10 +241,16 @@ class Bench:
         """Writes a second of a bare writer, of what the emulator would write for such pods."""
         api = self._fleet.api
         async with barewriter.pods(api, pods, fleet.PLAIN) as made:
-            events = [barewriter.event(number * 10 + at) for at in range(4)]
-            return await barewriter.writes_per_s(
-                api, made, [barewriter.status(0), barewriter.status(1)], events
-            )
+            statuses = [barewriter.status(at) for at in range(STATUSES)]
+            events = [barewriter.event(number * 10 + at) for at in range(EVENTS)]
+            return await barewriter.writes_per_s(api, made, statuses, events)
+
+    async def _all_written(self) -> None:
+        """Until the emulator has nothing more to write."""
+        while True:
+            if not exposition.total(self._fleet.emulator_metrics(), "servelab_writes_waiting"):
+                return
+            await asyncio.sleep(LOOK_REAL_S)
 
     async def _events(self, prefix: str) -> Sequence[ports.Object]:
         """What a kubelet said of these pods."""

@@ -29,7 +29,7 @@ from servelab.workload import arrivals
 
 SAMPLES = 20
 OVERHEAD_PAIRS = 10  # of requests, for each sample
-IDLE_MODELS = 20
+IDLE_MODELS = 100
 IDLE_SETTLE_REAL_S = 15.0
 IDLE_MEASURE_REAL_S = 20.0
 LIMIT_REAL_S = 90.0
@@ -155,7 +155,7 @@ class Bench:
 
     async def at_rest(self, operator_pid: int) -> list[figure.Figure]:
         """The operator's share of a core and memory with models at zero and no traffic."""
-        rest = [f"rest-{number:02d}" for number in range(IDLE_MODELS)]
+        rest = [f"rest-{number:03d}" for number in range(IDLE_MODELS)]
         await self._apply_pool()
         for name in rest:
             await self._apply(name, {})

@@ -42,7 +42,7 @@ from servelab.bench import figure, registry
 @click.option(
     "--write",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write a Markdown page with machine, versions and date.",
+    help="Renew this bench's section of a Markdown page, with machine, versions and date.",
 )
 def bench(
     name: str | None,
@@ -68,15 +68,19 @@ def bench(
         raise click.UsageError("--full is an option of the bench `simulate` alone")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     chosen = tuple(registry.BENCHES) if name == registry.ALL else (str(name),)
-    reports = []
     for one in chosen:
         own = {"full": True} if full and one == "simulate" else settings
         report = registry.run(one, samples, lambda text: click.echo(text, err=True), own)
-        reports.append(report)
         click.echo(json.dumps(report.to_json()) if as_json else figure.as_text(report))
-    if write is not None:
-        date = datetime.datetime.now(datetime.UTC).date().isoformat()
-        write.write_text(figure.as_markdown(reports, date))
+        if write is not None:
+            _renew(write, report)
+
+
+def _renew(page: Path, report: figure.Report) -> None:
+    """Write its section, at once: what ends a later bench loses nothing of this one."""
+    date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    before = page.read_text() if page.exists() else ""
+    page.write_text(figure.as_markdown([report], date, before))
 
 
 def _own(name: str | None, **given: float | None) -> dict[str, float]:

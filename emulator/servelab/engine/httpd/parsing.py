@@ -43,6 +43,8 @@ class Sink(Protocol):
 class RequestParser:
     """Reads one connection. After ``end`` it takes nothing more."""
 
+    __deletable__ = ("_parser", "_sink")  # for mypyc, which keeps attributes else
+
     def __init__(self, sink: Sink, client: str, limits: Limits) -> None:
         self._sink = sink
         self._client = client

@@ -73,6 +73,19 @@ def test_the_page_has_a_row_for_each_figure() -> None:
     assert "2026-01-02, some CPU" in page
 
 
+def test_a_page_keeps_all_but_the_sections_that_are_new() -> None:
+    page = "# Ours\n\nBy hand.\n\n## core\n\nold core\n\n## wake\n\nold wake\n\n## nodes\n\nold\n"
+    renewed = figure.as_markdown([REPORT], "2026-01-02", page)
+    fresh = figure.as_markdown([REPORT], "2026-01-02").partition("## wake\n")[2]
+    assert renewed == page.replace("\nold wake\n", fresh)
+    assert figure.as_markdown([REPORT], "2026-01-02", renewed) == renewed
+
+
+def test_a_bench_that_the_page_lacks_comes_last() -> None:
+    page = figure.as_markdown([REPORT], "2026-01-02", "# Ours\n\n## core\n\nold core\n")
+    assert page.startswith("# Ours\n\n## core\n\nold core\n\n## wake\n\n2026-01-02")
+
+
 def test_an_unknown_bench_is_named() -> None:
     with pytest.raises(errors.UnknownName, match=r"unknown bench 'wak'.*wake"):
         registry.run("wak", None, lambda text: None)
@@ -82,7 +95,7 @@ def test_this_machine_describes_itself() -> None:
     told = machine.describe()
     assert told["cores"] >= 1
     assert told["cpu"]
-    assert set(machine.versions()) == {"python", "kubernetes"}
+    assert set(machine.versions()) == {"python", "engine", "kubernetes"}
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs /proc")

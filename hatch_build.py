@@ -1,0 +1,103 @@
+"""Builds a wheel whose hot modules are compiled by mypyc, if ``MODELSERVE_COMPILE=1`` asks for it.
+
+The Python sources stay the reference: a wheel has both, and without a compiler there is the plain
+one. A checkout is never compiled in place, where what was compiled would hide what was edited.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ASKED = "MODELSERVE_COMPILE"
+ROOTS = ("operator/modelserve", "emulator/servelab")
+# What runs for each request, step or event. Classes that others derive from are left out, as
+# compiled ones cannot be derived from by others.
+HOT = (
+    "servelab/engine/core/*.py",
+    "servelab/engine/driver.py",
+    "servelab/engine/server.py",
+    "servelab/engine/calls.py",
+    "servelab/engine/httpd/answer.py",
+    "servelab/engine/httpd/connection.py",
+    "servelab/engine/httpd/heads.py",
+    "servelab/engine/httpd/limits.py",
+    "servelab/engine/httpd/parsing.py",
+    "servelab/engine/httpd/routing.py",
+    "servelab/engine/httpd/server.py",
+    "servelab/engine/metrics/gaps.py",
+    "servelab/engine/metrics/http.py",
+    "servelab/engine/metrics/series.py",
+    "servelab/engine/metrics/vllm.py",
+    "servelab/engine/surfaces/vllm/chunks.py",
+    "servelab/engine/surfaces/vllm/quick.py",
+    "servelab/engine/surfaces/vllm/surface.py",
+    "servelab/engine/text/encoding.py",
+    "servelab/engine/text/lengths.py",
+    "servelab/engine/text/template.py",
+    "servelab/engine/text/transcript.py",
+)
+
+
+class CompileHook(BuildHookInterface):
+    """Adds the compiled modules to a wheel."""
+
+    PLUGIN_NAME = "custom"
+
+    def dependencies(self) -> list[str]:
+        return ["mypy>=2", "setuptools>=65"] if _asked() else []
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable" or not _asked():
+            return
+        self._staging = Path(tempfile.mkdtemp(prefix="modelserve-compile-"))
+        for root in ROOTS:
+            source = Path(self.root, root)
+            shutil.copytree(source, self._staging / source.name)
+        order = [sys.executable, os.path.abspath(__file__)]
+        subprocess.run(order, cwd=self._staging, check=True)
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        for path in self._staging.rglob("*.so"):
+            if "build" not in path.relative_to(self._staging).parts:
+                build_data["force_include"][str(path)] = str(path.relative_to(self._staging))
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        staging = getattr(self, "_staging", None)
+        if staging is not None:
+            shutil.rmtree(staging, ignore_errors=True)
+
+
+def compile_here() -> None:
+    """Compile in the working directory, which holds both packages; in a process of its own."""
+    import setuptools
+    from mypyc.build import mypycify
+
+    modules = mypycify(
+        ["--follow-imports=silent", "--ignore-missing-imports", *_hot(Path())], opt_level="2"
+    )
+    setuptools.setup(
+        name="modelserve-compiled", script_args=["build_ext", "--inplace"], ext_modules=modules
+    )
+
+
+def _hot(root: Path) -> Iterator[str]:
+    for pattern in HOT:
+        found = sorted(str(path) for path in root.glob(pattern) if path.name != "__init__.py")
+        if not found:
+            raise FileNotFoundError(f"{pattern}: no such module; mend HOT in {__file__}")
+        yield from found
+
+
+def _asked() -> bool:
+    return os.environ.get(ASKED, "") not in ("", "0")
+
+
+if __name__ == "__main__":
+    compile_here()
