@@ -6,9 +6,17 @@ while the other one keeps on; at once where requests are held at zero.
 
 from typing import NamedTuple
 
-from modelserve.decide import observation, state
+from modelserve.decide import observation
 
 LONGEST_WAIT_S = 3600.0
+
+
+class Claims(NamedTuple):
+    """What is remembered of foreign writers."""
+
+    foreign_since_s: float | None = None  # a foreign writer's count is live since then
+    forced_at_s: float | None = None  # when the field was last taken back
+    forced_times: int = 0  # in a row
 
 
 class Claim(NamedTuple):
@@ -23,11 +31,11 @@ OURS = Claim()
 
 
 def advance(
-    past: state.ScalerState,
+    past: Claims,
     seen: observation.Observation,
     parameters: observation.Parameters,
     now_s: float,
-) -> tuple[Claim, state.ScalerState]:
+) -> tuple[Claim, Claims]:
     """Judge the live count. Forcing is assumed to happen: the next wait is twice as long."""
     settled = seen.written_count is None or seen.live_count == seen.written_count
     if settled and past.foreign_since_s is None and past.forced_at_s is None:
@@ -37,18 +45,12 @@ def advance(
         at_rest = past.forced_at_s is not None and now_s - past.forced_at_s > window_s
         if past.foreign_since_s is None and not at_rest:
             return OURS, past
-        return OURS, past._replace(
-            foreign_since_s=None,
-            forced_times=0 if at_rest else past.forced_times,
-            forced_at_s=None if at_rest else past.forced_at_s,
-        )
+        return OURS, Claims() if at_rest else past._replace(foreign_since_s=None)
     since_s = now_s if past.foreign_since_s is None else past.foreign_since_s
     asleep = seen.live_count == 0 and seen.signal.held > 0
     if not asleep and now_s < since_s + window_s:
         claim = Claim(foreign=True, force_at_s=since_s + window_s)
         return claim, past._replace(foreign_since_s=since_s)
-    return Claim(foreign=True, force=True), past._replace(
-        foreign_since_s=None,
-        forced_at_s=now_s,
-        forced_times=min(past.forced_times + 1, 12),
+    return Claim(foreign=True, force=True), Claims(
+        forced_at_s=now_s, forced_times=min(past.forced_times + 1, 12)
     )

@@ -2,7 +2,8 @@
 
 Without a backlog the count follows the arrival rate to expect until a replica ordered now could
 help. With one, what counts is the backlog left then: by that time the replicas ordered earlier have
-been draining. What a full replica drains is measured.
+been draining. What a full replica drains is measured. What a backlog took goes with it: the down
+window holds what the load took, and what was under way at once with nobody waiting.
 """
 
 from modelserve.decide import forecast, situation, wording
@@ -17,11 +18,12 @@ def recommend(view: situation.Situation) -> Recommendation:
     slots, backlog = parameters.slots, view.backlog
     load = view.expected_rate_per_s / (view.replica_rate_per_s * parameters.utilization)
     under_way = situation.ceil(min(now.on_replicas, float(view.supply.ready * slots)) / slots)
+    lasting = situation.ceil(load) + view.spare
     steady = max(situation.ceil(load), under_way)
     inputs = {"load": load, "steady": float(steady), "backlog": backlog}
     if backlog > 0:
-        return _with_backlog(view, steady, backlog, inputs)
-    return _without(view, steady, under_way, load, inputs)
+        return _with_backlog(view, steady, lasting, inputs)
+    return _without(view, steady, lasting, under_way, inputs)
 
 
 def _takes(view: situation.Situation, load: float) -> str:
@@ -45,22 +47,23 @@ def _near(view: situation.Situation, load: float) -> bool:
 
 
 def _without(
-    view: situation.Situation, steady: int, under_way: int, load: float, inputs: dict[str, float]
+    view: situation.Situation, steady: int, lasting: int, under_way: int, inputs: dict[str, float]
 ) -> Recommendation:
-    count, kept = steady + view.spare, view.kept
+    count, kept, load = steady + view.spare, view.kept, inputs["load"]
+    lasting = count if view.settled else lasting
 
     def why() -> str:
         return _takes(view, load)
 
     if kept > 0 and count != kept and _near(view, load):
-        return Recommendation(max(kept, under_way), Reason.WITHIN_TOLERANCE, why, inputs)
-    return Recommendation(count, Reason.STEADY_LOAD, why, inputs)
+        return Recommendation(max(kept, under_way), lasting, Reason.WITHIN_TOLERANCE, why, inputs)
+    return Recommendation(count, lasting, Reason.STEADY_LOAD, why, inputs)
 
 
 def _with_backlog(
-    view: situation.Situation, steady: int, backlog: float, inputs: dict[str, float]
+    view: situation.Situation, steady: int, lasting: int, inputs: dict[str, float]
 ) -> Recommendation:
-    parameters, load = view.parameters, inputs["load"]
+    parameters, backlog, load = view.parameters, view.backlog, inputs["load"]
     horizon_s = parameters.cold_start_s
     left = forecast.backlog_after(view.fluid(), backlog, horizon_s)
     need_per_s = view.expected_rate_per_s + left / parameters.goal_s
@@ -74,9 +77,11 @@ def _with_backlog(
     if view.kept * view.replica_rate_per_s >= need_per_s - situation.ROUNDING:
         if least > view.kept and not _near(view, load):
             # The backlog needs none, but the load to expect does.
-            return Recommendation(
-                least, Reason.STEADY_LOAD, lambda: f"{starting()}; {_takes(view, load)}", inputs
-            )
+
+            def why() -> str:
+                return f"{starting()}; {_takes(view, load)}"
+
+            return Recommendation(least, lasting, Reason.STEADY_LOAD, why, inputs)
 
         def within() -> str:
             waiting, rest = wording.number(backlog), wording.number(left)
@@ -85,7 +90,7 @@ def _with_backlog(
                 f"{wording.seconds(horizon_s)}, when one ordered now could help"
             )
 
-        return Recommendation(view.kept, Reason.BACKLOG_WITHIN_COLD_START, within, inputs)
+        return Recommendation(view.kept, lasting, Reason.BACKLOG_WITHIN_COLD_START, within, inputs)
 
     def beyond() -> str:
         return (
@@ -94,4 +99,4 @@ def _with_backlog(
         )
 
     count = max(situation.ceil(need_per_s / view.replica_rate_per_s), least)
-    return Recommendation(count, Reason.BACKLOG_BEYOND_COLD_START, beyond, inputs)
+    return Recommendation(count, lasting, Reason.BACKLOG_BEYOND_COLD_START, beyond, inputs)

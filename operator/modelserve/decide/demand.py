@@ -63,7 +63,9 @@ def measure(
     for replica in seen.replicas:
         if replica.state is TERMINATING:
             continue
-        load = float(replica.in_flight) if 0 <= replica.in_flight <= ABSURD_REQUESTS else 0.0
+        load: float = replica.in_flight
+        if not 0 <= load <= ABSURD_REQUESTS:
+            load = 0.0
         waiting, running = replica.waiting, replica.running
         if (
             waiting is not None

@@ -62,9 +62,16 @@ NOTHING: tuple[Effect, ...] = ()
 class Holding:
     """The held and in-flight requests of one model at one gateway."""
 
-    def __init__(self, terms: Terms, time_scale: float = 1.0) -> None:
+    def __init__(
+        self, terms: Terms, time_scale: float = 1.0, share_due_real_s: float | None = None
+    ) -> None:
+        """Until ``share_due_real_s`` the operator is expected to deal this gateway its share.
+
+        Other gateways may have all the room there is, so it sends one at a time to each replica.
+        """
         self.terms = terms
         self.share: int | None = None
+        self._share_due_real_s = share_due_real_s
         self.arrivals = 0
         self.completions = 0
         self.service_sum_s = 0.0  # emulated
@@ -143,7 +150,7 @@ class Holding:
 
     def set_share(self, in_flight_per_replica: int, now_real_s: float) -> Sequence[Effect]:
         """The operator gave this gateway its share of each replica's slots; at least 1."""
-        self.share = max(1, in_flight_per_replica)
+        self.share, self._share_due_real_s = max(1, in_flight_per_replica), None
         return self._release(now_real_s)
 
     def fence(self, fence_id: str, pod_uids: Sequence[str], now_real_s: float) -> wire.FenceAnswer:
@@ -165,8 +172,10 @@ class Holding:
         return self._settle(now_real_s)
 
     def advance(self, now_real_s: float) -> Sequence[Effect]:
-        """Time passed: fences lapse, holds expire."""
+        """Time passed: fences lapse, holds expire, no share came."""
         lapsed = self._fences.advance(now_real_s)
+        if self._share_due_real_s is not None and self._share_due_real_s <= now_real_s:
+            self._share_due_real_s, lapsed = None, True
         effects: list[Effect] = []
         for request in self._line.waiting_since(now_real_s - self.terms.max_real_s):
             self._line.remove(request.request_id)
@@ -193,9 +202,13 @@ class Holding:
 
     @property
     def cap(self) -> int:
-        """Most requests in flight at one replica: the share, never over ceil(slots × 1.25)."""
+        """Most requests in flight at one replica: the share, never over ceil(slots × 1.25).
+
+        All of that for a gateway that nobody deals a share.
+        """
         ceiling = shares.cap(self.terms.slots)
-        return ceiling if self.share is None else min(self.share, ceiling)
+        awaited = 1 if self._share_due_real_s is not None else ceiling
+        return min(ceiling, awaited if self.share is None else self.share)
 
     @property
     def closed(self) -> Refusal | None:
@@ -217,7 +230,7 @@ class Holding:
 
     def next_wake(self) -> float | None:
         """When ``advance`` has something to do, in real seconds."""
-        times = [self._fences.next_wake()]
+        times = [self._fences.next_wake(), self._share_due_real_s]
         if (since := self._line.oldest_since_real_s()) is not None:
             times.append(since + self.terms.max_real_s)
         return min((t for t in times if t is not None), default=None)

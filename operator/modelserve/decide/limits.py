@@ -22,14 +22,9 @@ def know(verdict: Verdict, view: situation.Situation) -> Verdict:
 def stabilize(verdict: Verdict, view: situation.Situation, past: state.ScalerState) -> Verdict:
     """Move no further than the windows' recommendations agree on; a wake is not held back."""
     up, down, now_s = view.parameters.up, view.parameters.down, view.now_s
-    count = windows.stabilize(
-        view.current,
-        verdict.replicas,
-        past.recommendations,
-        now_s,
-        up_window_s=up.window_s,
-        down_window_s=down.window_s,
-    )
+    low = windows.least(verdict.replicas, past.growth, now_s, up.window_s)
+    high = windows.greatest(verdict.replicas, past.recommendations, now_s, down.window_s)
+    count = min(max(view.current, low), high)
     if view.current == 0:
         count = max(count, min(verdict.replicas, view.parameters.activation_replicas))
     if count == verdict.replicas:
@@ -146,7 +141,8 @@ def toward_zero(
         return verdict
     if view.demand.total > 0:
         return verdict.moved(1, Reason.STEADY_LOAD, lambda: "requests are open")
-    since_s = view.now_s if past.last_active_s is None else past.last_active_s
+    active_s = past.known.last_active_s
+    since_s = view.now_s if active_s is None else active_s
     cooldown_s, quiet_s = view.parameters.cooldown_s, view.now_s - since_s
     if quiet_s < cooldown_s:
 

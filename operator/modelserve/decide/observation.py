@@ -4,6 +4,7 @@ All times are emulated seconds of the same monotonic clock as ``now_s``; counts 
 requests. Nothing here is checked or cleaned: the decisions do that, and say what they left out.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,6 +19,9 @@ DEFAULT_UP = windows.Direction(
     (windows.Rate(windows.Unit.PERCENT, 100, 15), windows.Rate(windows.Unit.PODS, 4, 15)),
 )
 NO_GAPS = gaps.Gaps()
+# The time for a backlog, left out of the spec: so many times the root of a cold start in seconds.
+DRAIN_ROOT = 2.0
+DRAIN_LEAST_S = 10.0  # λ is measured over no less
 DEFAULT_DOWN = windows.Direction(60.0, (windows.Rate(windows.Unit.PERCENT, 100, 15),))
 
 
@@ -121,7 +125,7 @@ class Parameters:
     utilization: float = 0.8
     target_queue_depth: float = 0.0  # 0: slots × utilization
     counts: api.QueueDepthCounts = api.QueueDepthCounts.DEMAND
-    drain_goal_s: float = 0.0  # 0: max(10, T̂/4)
+    drain_goal_s: float = 0.0  # 0: max(10, 2 · √T̂)
     activation_replicas: int = 1
     buffer_replicas: int = 0
     tolerance: float = 0.1
@@ -147,8 +151,13 @@ class Parameters:
 
     @property
     def goal_s(self) -> float:
-        """Seconds in which a backlog should be worked off once supply is there."""
-        return self.drain_goal_s or max(10.0, self.cold_start_s / 4)
+        """Seconds in which a backlog should be worked off once supply is there.
+
+        A replica that only drains costs its cold start T̂, and saves waits that shrink with the
+        time d the backlog takes: cost and waits together, T̂/d + d, are least at a d that grows
+        with √T̂, however long the backlog.
+        """
+        return self.drain_goal_s or max(DRAIN_LEAST_S, DRAIN_ROOT * math.sqrt(self.cold_start_s))
 
     @classmethod
     def of(

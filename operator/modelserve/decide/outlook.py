@@ -29,18 +29,12 @@ class Outlook(NamedTuple):
     made_for: tuple[float, float] = (0.0, 0.0)  # the cold start and reports blocks are made for
     block_s: float = 0.0  # length of a block; 0 before the first
     began_s: float = 0.0  # of the block under way
-    coming: int = 0  # arrivals of the block under way
     total: int = 0  # arrivals of all blocks before it
     blocks: int = 0  # since the mean was zero or unknown
     mean_per_s: float = 0.0
     pending: tuple[tuple[float, float, int], ...] = ()  # deviation, mean, total after the block
     square: float = 0.0  # Σ deviation²
     product: float = 0.0  # Σ deviation · what was left of it
-
-    @property
-    def arrived(self) -> int:
-        """All arrivals since it began to count."""
-        return self.total + self.coming
 
     @property
     def next_s(self) -> float:
@@ -75,9 +69,14 @@ def restored(mean_per_s: float, square: float, product: float) -> Outlook:
 
 
 def advance(
-    past: Outlook, arrivals: int, horizon_s: float, now_s: float, told_every_s: float = 1.0
+    past: Outlook,
+    arrived: int,
+    arrivals: int,
+    horizon_s: float,
+    now_s: float,
+    told_every_s: float = 1.0,
 ) -> Outlook:
-    """Take in arrivals since the last call; at a block's end, learn.
+    """At a block's end, learn. ``arrived`` counts all arrivals ever, ``arrivals`` the new ones.
 
     Gateways tell of arrivals every ``told_every_s`` at the latest.
     """
@@ -91,10 +90,10 @@ def advance(
         past = past._replace(block_s=length_s, began_s=now_s, pending=())
     ended = int((now_s - past.began_s) / length_s)
     if ended <= 0:
-        return past._replace(coming=past.coming + arrivals) if arrivals else past
-    past = _close(past, past.coming, horizon_s)
+        return past
+    past = _close(past, arrived - arrivals - past.total, horizon_s)
     past = _quiet(past, ended - 1, horizon_s)
-    return past._replace(began_s=past.began_s + ended * length_s, coming=arrivals)
+    return past._replace(began_s=past.began_s + ended * length_s)
 
 
 def _block_s(horizon_s: float, told_every_s: float) -> float:
@@ -141,7 +140,6 @@ def _close(past: Outlook, count: int, horizon_s: float) -> Outlook:
         square = square * kept + then**2
         product = product * kept + then * ((total - before) / after_s - mean)
     return past._replace(
-        coming=0,
         total=total,
         blocks=blocks,
         mean_per_s=mean_per_s,

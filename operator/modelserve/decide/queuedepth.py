@@ -22,6 +22,6 @@ def recommend(view: situation.Situation) -> Recommendation:
     if view.current > 0:
         ratio = counted / (target * view.current)
         if abs(ratio - 1) <= view.parameters.tolerance:
-            return Recommendation(view.current, Reason.WITHIN_TOLERANCE, why, inputs)
+            return Recommendation(view.current, view.current, Reason.WITHIN_TOLERANCE, why, inputs)
     count = situation.ceil(counted / target) + view.spare
-    return Recommendation(count, Reason.STEADY_LOAD, why, inputs)
+    return Recommendation(count, count, Reason.STEADY_LOAD, why, inputs)

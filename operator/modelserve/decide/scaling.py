@@ -53,16 +53,18 @@ def decide(
     now = demand.measure(seen, parameters, now_s)
     have = supply.classify(seen, parameters, now_s)
     inputs: Mapping[str, float] = {}
-    past = traffic.advance(_counted(past, seen, parameters, now_s), seen, parameters, now, now_s)
-    view = _look(seen, parameters, now, have, past, now_s)
+    known = traffic.advance(past.known, seen, parameters, now, now_s, past.restored_at_s)
+    past = state.counted(past, seen, parameters, now_s)
+    view = _look(seen, parameters, now, have, known, past.backlog_s, now_s)
     if parameters.mode is api.Mode.MANUAL:
         wanted = parameters.manual_replicas
         verdict = Verdict(wanted, Reason.MANUAL, (lambda: _by_hand(parameters),))
+        past = past._replace(known=known)
     elif not now.signal:
-        verdict, past = _blind(seen, view, past)
+        verdict, past = _blind(seen, view, past._replace(known=known))
         wanted = verdict.replicas
     else:
-        verdict, wanted, inputs, past = _automatic(seen, view, past)
+        verdict, wanted, inputs, past = _automatic(seen, view, known, past)
     claim = claims.OURS
     if parameters.mode is api.Mode.DRY_RUN:
         count = verdict.replicas
@@ -70,10 +72,13 @@ def decide(
             view.current, Reason.DRY_RUN, lambda: f"mode DryRun: it would be {count}"
         )
     else:
-        claim, past = claims.advance(past, seen, parameters, now_s)
+        claim, foreign = claims.advance(past.foreign, seen, parameters, now_s)
+        if foreign is not past.foreign:
+            past = past._replace(foreign=foreign)
     deletions: tuple[str, ...] = ()
-    if have.broken or past.deleted_times:
-        deletions, past = repair.deletions(view, past)
+    if have.broken or past.deleted.times:
+        deletions, deleted = repair.deletions(view, past.deleted)
+        past = past._replace(deleted=deleted)
     return _conclude(seen, view, verdict, wanted, inputs, claim, deletions, past)
 
 
@@ -97,7 +102,7 @@ def _blind(seen: Observation, view: Situation, past: ScalerState) -> tuple[Verdi
                 fallback, Reason.FALLBACK, lambda: f"fallbackReplicas is {fallback}"
             )
             verdict = limits.fit(limits.bound(verdict, view), view)
-    verdict = _floored(verdict, seen, view)
+    verdict = _floored(verdict, _least(seen, view), seen, view)
     return limits.bound(
         verdict, view
     ) if verdict.replicas < parameters.min_replicas else verdict, past
@@ -112,19 +117,20 @@ def _look(
     parameters: Parameters,
     now: demand.Demand,
     have: supply.Supply,
-    past: ScalerState,
+    known: traffic.Traffic,
+    backlog_s: float | None,
     now_s: float,
 ) -> Situation:
-    window_s = traffic.window_s(past, parameters)
-    rate_per_s = traffic.arrival_rate_per_s(past, parameters, now_s, window_s)
-    quiet_s = 0.0 if past.last_active_s is None else now_s - past.last_active_s
+    window_s = traffic.window_s(known, parameters)
+    rate_per_s = traffic.arrival_rate_per_s(known, parameters, now_s, window_s)
+    quiet_s = 0.0 if known.last_active_s is None else now_s - known.last_active_s
     # Spare replicas leave by the down window, which is to end with the cooldown, not after it.
     spare_for_s = parameters.cooldown_s - parameters.down.window_s
-    service_s = past.service_s or parameters.service_s
+    service_s = known.service_s or parameters.service_s
     active = now.total > 0 or rate_per_s > 0 or quiet_s < spare_for_s
     expected_per_s = 0.0
     if active:
-        expected_per_s = past.bursts.rate_per_s(rate_per_s, window_s)
+        expected_per_s = known.bursts.rate_per_s(rate_per_s, window_s)
     kept = have.ready + len(have.starting_s)
     return Situation(
         parameters=parameters,
@@ -134,40 +140,29 @@ def _look(
         window_s=window_s,
         expected_rate_per_s=expected_per_s,
         service_s=service_s,
-        replica_rate_per_s=past.drained.rate_per_s(parameters.slots, service_s),
+        replica_rate_per_s=known.drained.rate_per_s(parameters.slots, service_s),
         current=seen.live_count,
         backlog=max(0.0, now.total - have.ready * parameters.slots),
         kept=min(kept, seen.live_count),
         active=active,
+        settled=backlog_s is None or now_s - backlog_s > service_s,
         now_s=now_s,
     )
 
 
-def _counted(
-    past: ScalerState, seen: Observation, parameters: Parameters, now_s: float
-) -> ScalerState:
-    """Note a change of the live count as a step, at the time it was asked for if we asked."""
-    before = past.live_count
-    if before is None or before == seen.live_count:
-        return past if before is not None else past._replace(live_count=seen.live_count)
-    at_s = past.asked_at_s if past.asked_count == seen.live_count else now_s
-    keep_s = max((r.period_s for r in (*parameters.up.rates, *parameters.down.rates)), default=0.0)
-    steps = tuple(s for s in past.steps if s.at_s > now_s - keep_s)
-    step = windows.Step(at_s, seen.live_count - before)
-    return past._replace(live_count=seen.live_count, steps=(*steps, step))
-
-
 def _automatic(
-    seen: Observation, view: Situation, past: ScalerState
+    seen: Observation, view: Situation, known: traffic.Traffic, past: ScalerState
 ) -> tuple[Verdict, int, Mapping[str, float], ScalerState]:
     """Recommend, remember, limit."""
     parameters, now_s = view.parameters, view.now_s
     advice = POLICIES[parameters.policy](view)
-    verdict = _floored(Verdict(advice.replicas, advice.reason, (advice.why,)), seen, view)
-    watch = past.watch
+    least = _least(seen, view)
+    verdict = Verdict(advice.replicas, advice.reason, (advice.why,))
+    verdict = _floored(verdict, least, seen, view)
+    watch, arrived = past.watch, known.arrived
     if view.backlog > 0 and parameters.policy is api.Policy.COMMITTED:
-        watch = progress.advance(watch, view, past.bursts.arrived)
-        verdict = progress.guard(verdict, view, watch, past.bursts.arrived)
+        watch = progress.advance(watch, view, arrived)
+        verdict = progress.guard(verdict, view, watch, arrived)
     elif watch.since_s is not None:
         watch = progress.IDLE
     if view.supply.late:
@@ -175,16 +170,19 @@ def _automatic(
     wanted, asked = verdict.replicas, verdict.reason
     if view.demand.missing:
         verdict = limits.know(verdict, view)
+    up_s, down_s, held = parameters.up.window_s, parameters.down.window_s, verdict.replicas
+    if held > advice.lasting and not view.demand.missing:
+        held = min(held, max(advice.lasting, least))
+    recommendations, growth = past.recommendations or _found(view), past.growth
+    if up_s or growth:
+        growth = windows.record_held(growth or _found(view), verdict.replicas, now_s, up_s)
     past = past._replace(
+        known=known,
         watch=watch,
+        backlog_s=now_s if view.backlog > 0 else past.backlog_s,
         silent_since_s=None,
-        recommendations=windows.record_held(
-            # As in the HPA, the count found at first is the first recommendation.
-            past.recommendations or (windows.Recommended(now_s, view.current),),
-            verdict.replicas,
-            now_s,
-            max(parameters.up.window_s, parameters.down.window_s),
-        ),
+        recommendations=windows.record_held(recommendations, held, now_s, down_s),
+        growth=growth,
     )
     verdict = limits.stabilize(verdict, view, past)
     verdict = limits.rate(verdict, view, past)
@@ -203,25 +201,35 @@ def _automatic(
     return verdict, wanted, advice.inputs, past
 
 
+def _found(view: Situation) -> windows.Recommendations:
+    """As in the HPA, the count found at first is the first recommendation."""
+    return (windows.Recommended(view.now_s, view.current),)
+
+
 def _up_only() -> str:
     return "mode ScaleUpOnly: no shrink"
 
 
-def _floored(verdict: Verdict, seen: Observation, view: Situation) -> Verdict:
+def _awake(seen: Observation, now_s: float) -> bool:
+    """Whether it is kept awake by hand."""
+    return seen.wake or (seen.awake_until_s is not None and now_s < seen.awake_until_s)
+
+
+def _least(seen: Observation, view: Situation) -> int:
     """Anything held, a wake by hand, and any open request ask for at least some replicas."""
-    parameters = view.parameters
-    if view.current > 0 and verdict.replicas >= parameters.activation_replicas:
-        return verdict
-    awake = seen.awake_until_s is not None and view.now_s < seen.awake_until_s
-    if view.demand.held > 0 or view.demand.refused > 0 or seen.wake or awake:
-        least = parameters.activation_replicas
-    else:
-        least = 1 if view.demand.total > 0 else 0
-    count = max(verdict.replicas, least)
+    now = view.demand
+    if now.held > 0 or now.refused > 0 or _awake(seen, view.now_s):
+        return view.parameters.activation_replicas
+    return 1 if now.total > 0 else 0
+
+
+def _floored(verdict: Verdict, least: int, seen: Observation, view: Situation) -> Verdict:
+    """No fewer than that, and from zero with a reason of its own."""
+    parameters, count = view.parameters, max(verdict.replicas, least)
     if view.current == 0 and count > 0:
 
         def nothing() -> str:
-            by_hand = "woken by hand, " if seen.wake or awake else ""
+            by_hand = "woken by hand, " if _awake(seen, view.now_s) else ""
             cold_start = wording.seconds(parameters.cold_start_s)
             return f"{by_hand}nothing runs and nothing starts, the first is there in {cold_start}"
 

@@ -41,8 +41,9 @@ def scale_down_s(
     at_s = windows.next_expiry_s(past.recommendations, current - 1, window_s) or now_s
     if past.restored_at_s is not None:
         at_s = max(at_s, past.restored_at_s + window_s)
-    if current == 1 and past.last_active_s is not None:
-        at_s = max(at_s, past.last_active_s + parameters.cooldown_s)
+    active_s = past.known.last_active_s
+    if current == 1 and active_s is not None:
+        at_s = max(at_s, active_s + parameters.cooldown_s)
     return max(at_s, verdict.at_s or at_s)
 
 
@@ -64,22 +65,25 @@ def revisit_s(
     resting = view.demand.total <= 0 and verdict.replicas == view.current == 1
     above = view.current > parameters.min_replicas
     if view.expected_rate_per_s > 0 and above and not resting:
-        instants.append(past.bursts.next_s)
+        instants.append(past.known.bursts.next_s)
     if past.watch.since_s is not None:
         instants.append(progress.due_s(past.watch, view))
     if view.supply.broken:
-        instants.append(repair.next_deletion_s(past))
+        instants.append(repair.next_deletion_s(past.deleted))
     if view.arrival_rate_per_s > 0 and resting:
-        instants.append(max(traffic.rate_over_s(past, parameters), now_s + parameters.snapshot_s))
+        instants.append(
+            max(traffic.rate_over_s(past.known, parameters), now_s + parameters.snapshot_s)
+        )
     elif view.demand.total > 0 or view.arrival_rate_per_s > 0:
         step_s = max(parameters.snapshot_s, view.window_s / 10)
         instants.append(now_s + step_s)
     elif above and parameters.mode is not api.Mode.MANUAL:
         instants.append(scale_down_s(view, verdict, min(verdict.replicas, view.current - 1), past))
-        if past.last_active_s is not None:
+        active_s = past.known.last_active_s
+        if active_s is not None:
             quiet_s = parameters.cooldown_s - parameters.down.window_s
-            instants.append(past.last_active_s + quiet_s)
-            instants.append(past.last_active_s + parameters.cooldown_s)
+            instants.append(active_s + quiet_s)
+            instants.append(active_s + parameters.cooldown_s)
     soonest_s: float | None = None
     for at_s in instants:
         if at_s is not None and at_s > now_s and (soonest_s is None or at_s < soonest_s):

@@ -12,7 +12,10 @@ ROUNDING = 1e-9
 
 
 class Situation(NamedTuple):
-    """Demand, supply and estimates of one model. ``active`` as long as spare ones are to stay."""
+    """Demand, supply and estimates of one model. ``active`` as long as spare ones are to stay.
+
+    ``settled``: no backlog for as long as a request takes, so what is under way is none of one.
+    """
 
     parameters: observation.Parameters
     demand: demand.Demand
@@ -26,6 +29,7 @@ class Situation(NamedTuple):
     backlog: float  # requests beyond the slots of ready replicas, wherever they queue
     kept: int  # supply that the count pays for; a rollout's surge is not taken for it
     active: bool
+    settled: bool
     now_s: float
 
     @property
@@ -48,9 +52,13 @@ class Situation(NamedTuple):
 
 
 class Recommendation(NamedTuple):
-    """What a policy asks for: a count of replicas that serve, why, and the numbers used."""
+    """What a policy asks for: a count of replicas that serve, why, and the numbers used.
+
+    ``lasting`` is what of it the down window is to hold on to.
+    """
 
     replicas: int
+    lasting: int
     reason: record.Reason
     why: Words
     inputs: Mapping[str, float]

@@ -4,10 +4,21 @@ In the status everything is an age in seconds, never an instant: clocks that res
 matter. Time while the operator was away does not count, which only delays a shrink.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from modelserve.api import status
-from modelserve.decide import drain, gaps, outlook, progress, windows
+from modelserve.decide import (
+    claims,
+    drain,
+    gaps,
+    observation,
+    outlook,
+    progress,
+    repair,
+    traffic,
+    windows,
+)
 
 
 class ScalerState(NamedTuple):
@@ -17,36 +28,43 @@ class ScalerState(NamedTuple):
     """
 
     restored_at_s: float | None = None  # the operator (re)started: no shrink for one down window
-    service_s: float | None = None  # Ŝ; None before the first completion
-    service_samples: int = 0
-    # Seconds that requests on replicas were there, as of when, and how many they were then.
-    under_way: tuple[float, float, float] = (0.0, 0.0, 0.0)
-    arrivals: tuple[tuple[float, float, int], ...] = ()  # (from, to, arrivals) slices of time
-    traffic_since_s: float | None = None
-    bursts: outlook.Outlook = outlook.Outlook()
-    drained: drain.Drain = drain.Drain()
-    idle: gaps.Gaps = gaps.Gaps()
+    known: traffic.Traffic = traffic.Traffic()
     watch: progress.Watch = progress.Watch()
-    last_active_s: float | None = None  # the last instant with a request anywhere
+    backlog_s: float | None = None  # the last instant with a backlog
     silent_since_s: float | None = None  # no figures at all since then
-    recommendations: windows.Recommendations = ()
+    recommendations: windows.Recommendations = ()  # of the down window: what the load took
+    growth: windows.Recommendations = ()  # of the up window: all that was asked for
     steps: windows.Steps = ()
     asked_count: int | None = None  # the count the last decision asked for, and since when
     asked_at_s: float = 0.0
     live_count: int | None = None  # the count the last decision saw
-    deleting: str = ""  # UID of the stuck pod that is to go
-    deleted_at_s: float | None = None  # when that was first asked for
-    deleted_times: int = 0  # in a row, without a time when nothing was broken
-    foreign_since_s: float | None = None  # a foreign writer's count is live since then
-    forced_at_s: float | None = None  # when the field was last taken back
-    forced_times: int = 0  # in a row
+    deleted: repair.Deletions = repair.Deletions()
+    foreign: claims.Claims = claims.Claims()
+
+
+def counted(
+    past: ScalerState,
+    seen: observation.Observation,
+    parameters: observation.Parameters,
+    now_s: float,
+) -> ScalerState:
+    """Note a change of the live count as a step, at the time it was asked for if we asked."""
+    before = past.live_count
+    if before is None or before == seen.live_count:
+        return past if before is not None else past._replace(live_count=seen.live_count)
+    at_s = past.asked_at_s if past.asked_count == seen.live_count else now_s
+    keep_s = max((r.period_s for r in (*parameters.up.rates, *parameters.down.rates)), default=0.0)
+    steps = tuple(s for s in past.steps if s.at_s > now_s - keep_s)
+    step = windows.Step(at_s, seen.live_count - before)
+    return past._replace(live_count=seen.live_count, steps=(*steps, step))
 
 
 def to_status(
     state: ScalerState, now_s: float, *, arrival_rate_per_s: float, cold_start_s: float
 ) -> status.AutoscalerStatus:
     """What of it belongs into ``status.autoscaler``; the caller adds its own by model_copy."""
-    active_s, bursts, drained = state.last_active_s, state.bursts, state.drained
+    known = state.known
+    active_s, bursts, drained = known.last_active_s, known.bursts, known.drained
     return status.AutoscalerStatus(
         arrival_rate=round(arrival_rate_per_s, 4),
         mean_arrival_rate=round(bursts.mean_per_s, 4),
@@ -54,11 +72,12 @@ def to_status(
         burst_persisted=round(bursts.product, 4),
         drained_requests=round(drained.done, 2),
         drained_seconds=round(drained.busy_s, 2),
-        service_seconds=round(state.service_s or 0.0, 4),
-        service_samples=state.service_samples,
+        service_seconds=round(known.service_s or 0.0, 4),
+        service_samples=known.service_samples,
         cold_start_seconds=round(cold_start_s, 3),
-        idle_gaps=list(state.idle.counts),
-        down_window=[[round(now_s - r.at_s, 1), float(r.count)] for r in state.recommendations],
+        idle_gaps=list(known.idle.counts),
+        down_window=_ages(state.recommendations, now_s),
+        up_window=_ages(state.growth, now_s),
         scale_steps=[[round(now_s - s.at_s, 1), float(s.change)] for s in state.steps[-512:]],
         last_request_seconds_ago=None if active_s is None else round(now_s - active_s, 1),
     )
@@ -69,16 +88,26 @@ def from_status(saved: status.AutoscalerStatus | None, now_s: float) -> ScalerSt
     if saved is None:
         return ScalerState(restored_at_s=now_s)
     ago_s = saved.last_request_seconds_ago
-    return ScalerState(
-        restored_at_s=now_s,
+    known = traffic.Traffic(
         service_s=saved.service_seconds or None,
         service_samples=saved.service_samples,
+        last_active_s=None if ago_s is None else now_s - ago_s,
         bursts=outlook.restored(saved.mean_arrival_rate, saved.burst_square, saved.burst_persisted),
         drained=drain.restored(saved.drained_requests, saved.drained_seconds),
         idle=gaps.restored(saved.idle_gaps),
-        last_active_s=None if ago_s is None else now_s - ago_s,
-        recommendations=tuple(
-            windows.Recommended(now_s - ago, int(count)) for ago, count in saved.down_window
-        ),
+    )
+    return ScalerState(
+        restored_at_s=now_s,
+        known=known,
+        recommendations=_instants(saved.down_window, now_s),
+        growth=_instants(saved.up_window, now_s),
         steps=tuple(windows.Step(now_s - ago, int(change)) for ago, change in saved.scale_steps),
     )
+
+
+def _ages(past: windows.Recommendations, now_s: float) -> list[list[float]]:
+    return [[round(now_s - each.at_s, 1), float(each.count)] for each in past[-512:]]
+
+
+def _instants(saved: Iterable[Sequence[float]], now_s: float) -> windows.Recommendations:
+    return tuple(windows.Recommended(now_s - ago_s, int(count)) for ago_s, count in saved)

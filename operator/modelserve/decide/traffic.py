@@ -7,8 +7,9 @@ each count is spread over the time it may have come in, and the window ends wher
 
 import math
 from operator import itemgetter
+from typing import NamedTuple
 
-from modelserve.decide import demand, drain, gaps, observation, outlook, state
+from modelserve.decide import demand, drain, gaps, observation, outlook
 
 WINDOW_LEAST_S = 10.0
 WINDOW_MOST_S = 300.0
@@ -21,7 +22,23 @@ PRIOR_WEIGHT = 4  # completions that the first estimate is worth
 _COUNT = itemgetter(2)  # of a slice
 
 
-def window_s(past: state.ScalerState, parameters: observation.Parameters) -> float:
+class Traffic(NamedTuple):
+    """What is remembered of a model's traffic. Times on the clock of ``now_s``."""
+
+    service_s: float | None = None  # Ŝ; None before the first completion
+    service_samples: int = 0
+    # Seconds that requests on replicas were there, as of when, and how many they were then.
+    under_way: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    slices: tuple[tuple[float, float, int], ...] = ()  # of time: (from, to, arrivals)
+    arrived: int = 0  # ever
+    since_s: float | None = None  # when it began
+    last_active_s: float | None = None  # the last instant with a request anywhere
+    bursts: outlook.Outlook = outlook.Outlook()
+    drained: drain.Drain = drain.Drain()
+    idle: gaps.Gaps = gaps.Gaps()
+
+
+def window_s(past: Traffic, parameters: observation.Parameters) -> float:
     """W before it is cut to the time since traffic began."""
     service_s = past.service_s or parameters.service_s
     horizon_s = parameters.cold_start_s * WINDOW_SHARE
@@ -29,18 +46,23 @@ def window_s(past: state.ScalerState, parameters: observation.Parameters) -> flo
 
 
 def advance(
-    past: state.ScalerState,
+    past: Traffic,
     seen: observation.Observation,
     parameters: observation.Parameters,
     now: demand.Demand,
     now_s: float,
-) -> state.ScalerState:
-    """Take in what the gateways counted since the last decision."""
+    restored_s: float | None = None,
+) -> Traffic:
+    """Take in what the gateways counted since the last decision.
+
+    ``restored_s``: when the operator came back; what lies over it is no idle gap.
+    """
     signal, slots = seen.signal, parameters.slots
     arrivals, total = max(0, signal.arrivals), now.total
-    slices = _slices(past, arrivals, parameters.snapshot_s, window_s(past, parameters), now_s)
+    span_s = window_s(past, parameters)
+    slices = _slices(past.slices, arrivals, parameters.snapshot_s, span_s, now_s)
     busy = total > 0 or arrivals > 0 or signal.completions > 0 or seen.wake
-    began_s = past.traffic_since_s
+    arrived, began_s = past.arrived + arrivals, past.since_s
     if slices and began_s is None:
         began_s = slices[0][0]
     elif not slices and not busy:
@@ -51,34 +73,37 @@ def advance(
     age_s -= parameters.snapshot_s
     if age_s > (service_s or parameters.service_s):
         service_s = age_s
-    known_s = service_s or parameters.service_s
-    return past._replace(
-        arrivals=slices,
-        traffic_since_s=began_s,
-        idle=_idle(past, now_s) if arrivals else past.idle,
-        last_active_s=now_s if busy or past.last_active_s is None else past.last_active_s,
-        service_s=service_s,
-        service_samples=samples,
-        under_way=under_way,
-        bursts=outlook.advance(
-            past.bursts, arrivals, parameters.cold_start_s, now_s, parameters.snapshot_s
-        ),
-        drained=drain.advance(past.drained, seen, now, slots, known_s, now_s),
+    known_s, cold_start_s = service_s or parameters.service_s, parameters.cold_start_s
+    told_s = parameters.snapshot_s
+    return Traffic(
+        service_s,
+        samples,
+        under_way,
+        slices,
+        arrived,
+        began_s,
+        now_s if busy or past.last_active_s is None else past.last_active_s,
+        outlook.advance(past.bursts, arrived, arrivals, cold_start_s, now_s, told_s),
+        drain.advance(past.drained, seen, now, slots, known_s, now_s),
+        _idle(past, restored_s, now_s) if arrivals else past.idle,
     )
 
 
-def _idle(past: state.ScalerState, now_s: float) -> gaps.Gaps:
+def _idle(past: Traffic, restored_s: float | None, now_s: float) -> gaps.Gaps:
     """The gap that an arrival ends; not one that a restart of the operator lies in."""
-    since_s, restored_s = past.last_active_s, past.restored_at_s
+    since_s = past.last_active_s
     if since_s is None or (restored_s is not None and since_s <= restored_s):
         return past.idle
     return gaps.add(past.idle, now_s - since_s)
 
 
 def _slices(
-    past: state.ScalerState, arrivals: int, snapshot_s: float, span_s: float, now_s: float
+    slices: tuple[tuple[float, float, int], ...],
+    arrivals: int,
+    snapshot_s: float,
+    span_s: float,
+    now_s: float,
 ) -> tuple[tuple[float, float, int], ...]:
-    slices = past.arrivals
     cutoff_s = now_s - snapshot_s - span_s
     if slices and slices[0][1] <= cutoff_s:
         over = 1
@@ -96,7 +121,7 @@ def _slices(
 
 
 def _under_way(
-    past: state.ScalerState,
+    past: Traffic,
     signal: observation.GatewaySignal,
     now: demand.Demand,
     slots: int,
@@ -120,7 +145,7 @@ def _under_way(
 
 
 def _service(
-    past: state.ScalerState, signal: observation.GatewaySignal, parameters: observation.Parameters
+    past: Traffic, signal: observation.GatewaySignal, parameters: observation.Parameters
 ) -> tuple[float | None, int]:
     count, total_s = signal.completions, signal.service_sum_s
     if count <= 0 or not math.isfinite(total_s) or total_s < 0:
@@ -132,35 +157,36 @@ def _service(
 
 
 def arrival_rate_per_s(
-    past: state.ScalerState,
+    past: Traffic,
     parameters: observation.Parameters,
     now_s: float,
     span_s: float | None = None,
 ) -> float:
     """λ in requests per emulated second. ``span_s`` is ``window_s``, where it is known."""
-    if not past.arrivals:
+    slices = past.slices
+    if not slices:
         return 0.0
     # What came since may not have been told yet: silence is only known up to here.
-    told_s = max(past.arrivals[-1][1], now_s - parameters.snapshot_s)
+    told_s = max(slices[-1][1], now_s - parameters.snapshot_s)
     if span_s is None:
         span_s = window_s(past, parameters)
-    began_s = past.traffic_since_s
+    began_s = past.since_s
     if began_s is not None:
         span_s = min(span_s, max(WINDOW_LEAST_S, told_s - began_s))
     cutoff_s = told_s - span_s
-    arrived = float(sum(map(_COUNT, past.arrivals)))
-    for from_s, to_s, count in past.arrivals:
+    arrived = float(sum(map(_COUNT, slices)))
+    for from_s, to_s, count in slices:
         if from_s >= cutoff_s:
             break
         arrived -= count if to_s <= cutoff_s else count * (cutoff_s - from_s) / (to_s - from_s)
     return max(0.0, arrived - 1) / span_s
 
 
-def rate_over_s(past: state.ScalerState, parameters: observation.Parameters) -> float:
+def rate_over_s(past: Traffic, parameters: observation.Parameters) -> float:
     """When λ is 0 if nothing more comes: but one arrival has left the window then."""
     left = 1.0
     since_s = -math.inf
-    for from_s, to_s, count in reversed(past.arrivals):
+    for from_s, to_s, count in reversed(past.slices):
         if count > left:
             since_s = to_s - left / count * (to_s - from_s)
             break

@@ -115,14 +115,26 @@ def stabilize(
     down_window_s: float,
 ) -> int:
     """Clamp ``current`` between the up window's least and the down window's greatest."""
-    low = high = count
-    up_cutoff_s, down_cutoff_s = now_s - up_window_s, now_s - down_window_s
+    low = least(count, past, now_s, up_window_s)
+    return min(max(current, low), greatest(count, past, now_s, down_window_s))
+
+
+def least(count: int, past: Recommendations, now_s: float, window_s: float) -> int:
+    """The least of ``count`` and what the window holds."""
+    cutoff_s = now_s - window_s
     for entry in past:
-        if entry.at_s > up_cutoff_s and entry.count < low:
-            low = entry.count
-        if entry.at_s > down_cutoff_s and entry.count > high:
-            high = entry.count
-    return min(max(current, low), high)
+        if entry.count < count and entry.at_s > cutoff_s:
+            count = entry.count
+    return count
+
+
+def greatest(count: int, past: Recommendations, now_s: float, window_s: float) -> int:
+    """The greatest of ``count`` and what the window holds."""
+    cutoff_s = now_s - window_s
+    for entry in past:
+        if entry.count > count and entry.at_s > cutoff_s:
+            count = entry.count
+    return count
 
 
 def changed(steps: Steps, now_s: float, period_s: float) -> int:

@@ -31,6 +31,7 @@ class Memory:
     counters: Counters = field(default_factory=Counters)
     settle: Settle = field(default_factory=Settle)
     sightings: dict[Uid, Sighting] = field(default_factory=dict)
+    looked_s: float = float("-inf")  # when its pods were last looked at, emulated
     applied: Applied = field(default_factory=Applied)
     decision: Decision | None = None
     written_count: int | None = None

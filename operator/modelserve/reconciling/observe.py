@@ -62,7 +62,7 @@ def look(
     for uid, pod in found.items():
         known, told = memory.sightings.get(uid), uid in merged.admitted
         state = sightings.state_of(pod, sightings.is_admitted(known, told, now))
-        seen = sightings.look(known, pod, state, now)
+        seen = sightings.look(known, pod, state, now, memory.looked_s)
         seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
         memory.sightings[uid] = seen
         if state is ReplicaState.UNSCHEDULABLE:
@@ -70,6 +70,7 @@ def look(
         _predict(world, seen, pod, assessment)
         in_flight = merged.in_flight.get(uid, 0)
         replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
+    memory.looked_s = now.emulated_s
     for uid in memory.sightings.keys() - found.keys():
         del memory.sightings[uid]
     free = world.free_gpus(assessment.gpu.product_label, assessment.gpu.resource_name)
@@ -247,7 +248,7 @@ def _parameters(
         gpus=observation.GpuRoom(room, can_grow=provision_s > 0, provision_s=provision_s),
         time_scale=now.scale,
         predicted_s=predicted.total_s,
-        idle=memory.scaler.idle,
+        idle=memory.scaler.known.idle,
     )
 
 

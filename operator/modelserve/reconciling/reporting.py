@@ -10,7 +10,8 @@ from modelserve.api import spec as specs
 from modelserve.api import status as statuses
 from modelserve.api.keys import Key
 from modelserve.api.status import ConditionType, EventReason
-from modelserve.decide import demand, prediction, report, state
+from modelserve.decide import demand, judging, prediction, report, state
+from modelserve.decide.facts import Facts
 from modelserve.reconciling import memory as memories
 from modelserve.reconciling import observe, sightings
 from modelserve.reconciling.memory import Memory
@@ -96,7 +97,7 @@ class Reporting:
         """Say why the spec cannot be served."""
         before = memory.status
         memory.status = report.refused(problem, memory.generation, before, now.wall_s)
-        if report.flipped(ConditionType.STALLED, before, memory.status):
+        if judging.flipped(ConditionType.STALLED, before, memory.status):
             self.emit(key, EventReason.INVALID_SPEC, f"{problem.reason}: {problem.message}")
         return await self._save(key, memory, now)
 
@@ -145,18 +146,18 @@ class Reporting:
                 "ignored_replicas": ignored,
                 "cold_start": cold_start,
                 "autoscaler": _autoscaler(memory, outcome.seen, now),
-                "conditions": report.conditions(facts, ignored, before.conditions),
+                "conditions": judging.conditions(facts, ignored, before.conditions),
             }
         )
 
-    def _facts(self, key: Key, memory: Memory, outcome: Outcome, now: Now) -> report.Facts:
+    def _facts(self, key: Key, memory: Memory, outcome: Outcome, now: Now) -> Facts:
         seen, decision = outcome.seen, memory.decision
         assert decision is not None, "reported before anything was decided"
         live = self._world.deployments.get(key)
         foreign = replica_owner.foreign_managers(live) if live else ()
         modelserve = self._world.modelserves.get(key)
         holder = self._world.name_holder(modelserve) if modelserve else None
-        return report.Facts(
+        return Facts(
             spec=outcome.spec,
             generation=memory.generation,
             seen=seen.observed,
@@ -185,10 +186,10 @@ class Reporting:
             (ConditionType.STALLED, EventReason.INVALID_SPEC),
         )
         for kind, reason in told:
-            if report.flipped(kind, before, after):
+            if judging.flipped(kind, before, after):
                 self.emit(key, reason, _message(kind, after))
         kind = ConditionType.METRICS_AVAILABLE
-        if report.is_true(kind, before) and not report.is_true(kind, after):
+        if judging.is_true(kind, before) and not judging.is_true(kind, after):
             self.emit(key, EventReason.METRICS_UNAVAILABLE, _message(kind, after))
 
 
@@ -231,7 +232,7 @@ def _autoscaler(memory: Memory, seen: observe.Seen, now: Now) -> statuses.Autosc
         arrival_rate_per_s=rate_per_s,
         cold_start_s=seen.parameters.cold_start_s,
     )
-    active_s = memory.scaler.last_active_s
+    active_s = memory.scaler.known.last_active_s
     return saved.model_copy(
         update={
             "written_replicas": memory.written_count,

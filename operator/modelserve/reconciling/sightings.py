@@ -1,10 +1,12 @@
 """What has been seen of each pod, and since when: emulated seconds on our own monotonic clock.
 
-Kubernetes' stamps are whole seconds of somebody else's wall clock. So an instant is the moment we
-saw the change; only of what was there before we were do stamps tell the age.
+Kubernetes' stamps are whole seconds of somebody else's wall clock, which may be an hour off and may
+jump. So an instant is the moment we saw the change. Only of what was there before we first looked
+do stamps tell the age; what is new since the last look is no older than that.
 """
 
 import json
+import math
 from dataclasses import dataclass
 
 from modelserve import ports
@@ -61,6 +63,8 @@ class Sighting:
     restored: bool = False  # it was there, and ready, before we looked
     measured: bool = False  # its cold start has been taken down
     drain_told: bool = False
+    phase_stamp_ms: int = 0  # start, or end, of the phase it was last seen in; and when that was
+    phase_s: float = 0.0
     expected_node_s: float = 0.0  # how long another node was to take while none had room for it
     predicted: coldstart.ColdStart | None = None
 
@@ -109,16 +113,22 @@ def phase_stamps(pod: ports.Object) -> wire.PhaseStamps | None:
         return None
 
 
-def look(known: Sighting | None, pod: ports.Object, state: ReplicaState, now: Now) -> Sighting:
-    """Take in how the pod is now."""
+def look(
+    known: Sighting | None,
+    pod: ports.Object,
+    state: ReplicaState,
+    now: Now,
+    looked_s: float = -math.inf,
+) -> Sighting:
+    """Take in how the pod is now. ``looked_s``: when this model's pods were last looked at."""
     first = known is None
-    seen = known or Sighting(_since(pod["metadata"].get("creationTimestamp"), now))
+    seen = known or Sighting(_since(pod["metadata"].get("creationTimestamp"), now, looked_s))
     if seen.started_s is None and pod["spec"].get("nodeName"):
-        seen.started_s = _bound_s(pod, now)
+        seen.started_s = _bound_s(pod, now, looked_s)
     if state is ReplicaState.UNSCHEDULABLE:
         if seen.unschedulable_since_s is None:
             stamp = conditions.find(pod, "PodScheduled").get("lastTransitionTime")
-            seen.unschedulable_since_s = _since(stamp, now)
+            seen.unschedulable_since_s = _since(stamp, now, looked_s)
     elif seen.unschedulable_since_s is not None:
         seen.unplaced_s += max(0.0, now.emulated_s - seen.unschedulable_since_s)
         seen.unschedulable_since_s = None
@@ -126,29 +136,41 @@ def look(known: Sighting | None, pod: ports.Object, state: ReplicaState, now: No
         if seen.ready_since_s is None:
             stamp = conditions.find(pod, "Ready").get("lastTransitionTime")
             seen.ready_since_s = (
-                _since(stamp, now) if state is ReplicaState.READY else now.emulated_s
+                _since(stamp, now, looked_s) if state is ReplicaState.READY else now.emulated_s
             )
             seen.restored = first
     elif state is not ReplicaState.TERMINATING and seen.ready_since_s is not None:
         # It served and does no more: its container starts again.
         seen.ready_since_s, seen.started_s = None, now.emulated_s
+    if state is ReplicaState.STARTING:
+        _note_phase(seen, pod, now, looked_s)
     if state is ReplicaState.TERMINATING and seen.terminating_since_s is None:
         seen.terminating_since_s = now.emulated_s
     return seen
 
 
+def _note_phase(seen: Sighting, pod: ports.Object, now: Now, looked_s: float) -> None:
+    """When the phase that it is in began, or ended: noted once, whatever the clocks do later."""
+    stamps = phase_stamps(pod)
+    if stamps is None or not stamps.stamps:
+        return
+    stamp_ms = stamps.stamps[-1].end_ms or stamps.stamps[-1].start_ms
+    if stamp_ms != seen.phase_stamp_ms:
+        seen.phase_stamp_ms, seen.phase_s = stamp_ms, max(now.at(stamp_ms / 1000), looked_s)
+
+
 def expected_ready_s(pod: ports.Object, seen: Sighting, now: Now) -> float | None:
-    """When a starting pod should be ready, from the phase it is in; None without stamps."""
+    """When a starting pod should be ready, from the phase ``look`` saw; None without stamps."""
     stamps, predicted = phase_stamps(pod), seen.predicted
     if stamps is None or predicted is None or not stamps.stamps:
         return None
     current = stamps.stamps[-1]
     later = _later_s(predicted, current.phase)
     if current.end_ms:
-        return now.at(current.end_ms / 1000) + later
+        return seen.phase_s + later
     told_ms = current.expected_ms or current.planned_ms
     planned_s = told_ms / 1000 or _planned_s(predicted, current.phase)
-    return max(now.emulated_s, now.at(current.start_ms / 1000) + planned_s) + later
+    return max(now.emulated_s, seen.phase_s + planned_s) + later
 
 
 def _planned_s(predicted: coldstart.ColdStart, phase: wire.Phase) -> float:
@@ -168,15 +190,16 @@ def _later_s(predicted: coldstart.ColdStart, phase: wire.Phase) -> float:
     return sum(_planned_s(predicted, later) for later in order[order.index(phase) + 1 :])
 
 
-def _bound_s(pod: ports.Object, now: Now) -> float:
+def _bound_s(pod: ports.Object, now: Now, looked_s: float) -> float:
     stamps = phase_stamps(pod)
     if stamps is not None and stamps.stamps:
-        return now.at(stamps.stamps[0].start_ms / 1000)
-    return _since(conditions.find(pod, "PodScheduled").get("lastTransitionTime"), now)
+        return max(now.at(stamps.stamps[0].start_ms / 1000), looked_s)
+    stamp = conditions.find(pod, "PodScheduled").get("lastTransitionTime")
+    return _since(stamp, now, looked_s)
 
 
-def _since(stamp: str | None, now: Now) -> float:
+def _since(stamp: str | None, now: Now, looked_s: float) -> float:
     wall_s = timestamps.parse_if_any(stamp)
     if wall_s is None or now.wall_s - wall_s < TRUSTED_AGE_REAL_S:
         return now.emulated_s
-    return now.at(wall_s)
+    return max(now.at(wall_s), looked_s)

@@ -1,5 +1,7 @@
 """What a spec leaves out, resolved."""
 
+import math
+
 import pytest
 
 from modelserve.api import spec as api
@@ -9,7 +11,8 @@ from modelserve.decide import gaps, observation
 def test_the_parameters_of_a_spec_resolve_what_it_leaves_out() -> None:
     spec = api.ModelServeSpec.model_validate({"model": {"name": "m"}, "gpu": {"product": "g"}})
     got = observation.Parameters.of(spec, slots=16, cold_start_s=200, service_s=4)
-    assert (got.down.window_s, got.cooldown_s, got.goal_s) == (100, 300, 50)
+    assert (got.down.window_s, got.cooldown_s) == (100, 300)
+    assert got.goal_s == pytest.approx(2 * math.sqrt(200))
     assert (got.target, got.progress_deadline_s) == (12.8, 600)
     assert got.up == observation.DEFAULT_UP
 

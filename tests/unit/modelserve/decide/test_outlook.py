@@ -12,10 +12,12 @@ NOTHING = outlook.Outlook()
 
 def after(rates_per_s: list[float], known: outlook.Outlook = NOTHING) -> outlook.Outlook:
     """After these rates, ten seconds each, told every second."""
+    arrived = 0
     for number, rate_per_s in enumerate(rates_per_s):
         for second in range(10):
             now_s = float(number * 10 + second)
-            known = outlook.advance(known, round(rate_per_s), COLD_START_S, now_s)
+            arrived += round(rate_per_s)
+            known = outlook.advance(known, arrived, round(rate_per_s), COLD_START_S, now_s)
     return known
 
 
@@ -53,22 +55,22 @@ def test_what_chance_makes_of_a_rate_is_left_out() -> None:
 
 def test_a_long_silence_brings_the_mean_to_zero_at_once_or_bit_by_bit() -> None:
     busy = after([5.0] * 30)
-    at_once = outlook.advance(busy, 0, COLD_START_S, 4000.0)
+    at_once = outlook.advance(busy, 1500, 0, COLD_START_S, 4000.0)
     bit_by_bit = busy
     for now_s in range(300, 4001, 10):
-        bit_by_bit = outlook.advance(bit_by_bit, 0, COLD_START_S, float(now_s))
+        bit_by_bit = outlook.advance(bit_by_bit, 1500, 0, COLD_START_S, float(now_s))
     assert at_once.mean_per_s == pytest.approx(bit_by_bit.mean_per_s, rel=0.05)
     assert at_once.mean_per_s < 0.001
 
 
 def test_a_model_that_never_had_traffic_remembers_nothing() -> None:
-    assert outlook.advance(outlook.Outlook(), 0, COLD_START_S, 500.0) == outlook.Outlook()
+    assert outlook.advance(outlook.Outlook(), 0, 0, COLD_START_S, 500.0) == outlook.Outlook()
 
 
 def test_blocks_hold_several_reports_and_a_cold_start_few_blocks() -> None:
-    slow = outlook.advance(outlook.Outlook(), 1, 90.0, 0.0, told_every_s=60.0)
+    slow = outlook.advance(outlook.Outlook(), 1, 1, 90.0, 0.0, told_every_s=60.0)
     assert slow.block_s == 180
-    long = outlook.advance(outlook.Outlook(), 1, 1000.0, 0.0)
+    long = outlook.advance(outlook.Outlook(), 1, 1, 1000.0, 0.0)
     assert long.block_s == 80
 
 
@@ -90,7 +92,8 @@ def test_the_expected_rate_lies_between_the_mean_and_the_present_one(
     known = outlook.Outlook()
     for number, count in enumerate(rates):
         horizon_s = horizons[number % len(horizons)]
-        known = outlook.advance(known, count, horizon_s, number * 7.0)
+        arrived = sum(rates[: number + 1])
+        known = outlook.advance(known, arrived, count, horizon_s, number * 7.0)
     expected = known.rate_per_s(now_per_s, 10.0)
     low, high = sorted((known.mean_per_s, now_per_s))
     assert low - 1e-6 <= expected <= high * (1 + 1e-9) + 1e-6

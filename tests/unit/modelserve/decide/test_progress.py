@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from modelserve.api import spec as api
-from modelserve.decide import observation, record, scaling, state, windows
+from modelserve.decide import observation, record, scaling, state, traffic, windows
 
 Reason = record.Reason
 PARAMETERS = observation.Parameters(
@@ -20,7 +20,7 @@ def hung(held: int, arrivals: int = 0) -> observation.Observation:
 
 
 def watched(parameters: observation.Parameters, seconds: int) -> list[record.Decision]:
-    past, decisions = state.ScalerState(service_samples=100, service_s=1.0), []
+    past, decisions = state.ScalerState(known=traffic.Traffic(1.0, 100)), []
     for second in range(seconds):
         decision, past = scaling.decide(hung(40), parameters, past, float(second))
         decisions.append(decision)
@@ -54,7 +54,7 @@ def test_figures_that_are_old_are_given_their_time() -> None:
 
 
 def test_a_backlog_that_falls_as_expected_is_let_be() -> None:
-    past = state.ScalerState(service_samples=100, service_s=1.0)
+    past = state.ScalerState(known=traffic.Traffic(1.0, 100))
     for second in range(40):
         seen = hung(max(0, 300 - 8 * second))
         decision, past = scaling.decide(seen, PARAMETERS, past, float(second))

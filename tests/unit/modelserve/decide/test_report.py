@@ -9,7 +9,8 @@ from modelserve.api import spec as specs
 from modelserve.api import status as statuses
 from modelserve.api import timestamps
 from modelserve.api.status import ConditionType
-from modelserve.decide import coldstart, demand, observation, record, report
+from modelserve.decide import coldstart, demand, judging, observation, record, report
+from modelserve.decide.facts import Facts
 from modelserve.decide.observation import ReplicaState
 from modelserve.decide.record import Reason
 
@@ -23,13 +24,13 @@ def replica(uid: str, state: ReplicaState, **more: Any) -> observation.Replica:
     return observation.Replica(uid, uid, state, 0.0, node=more.pop("node", "dgx-0"), **more)
 
 
-def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) -> report.Facts:
+def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) -> Facts:
     decision = record.Decision(1, 1, Reason.STEADY_LOAD, lambda: "all is well")
     changes = {k: more.pop(k) for k in list(more) if k in decision._fields}
     count = len(replicas) if live is None else live
     seen = observation.Observation(replicas, observation.GatewaySignal(1), count)
     parameters = observation.Parameters(slots=16, cold_start_s=130, service_s=2)
-    found = report.Facts(
+    found = Facts(
         spec=SPEC,
         generation=2,
         seen=seen,
@@ -46,8 +47,8 @@ def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) 
     return dataclasses.replace(found, **more)
 
 
-def condition(kind: ConditionType, found: report.Facts, ignored: int | None = 1) -> Any:
-    return next(c for c in report.conditions(found, ignored, []) if c.type == kind)
+def condition(kind: ConditionType, found: Facts, ignored: int | None = 1) -> Any:
+    return next(c for c in judging.conditions(found, ignored, []) if c.type == kind)
 
 
 def test_replicas_are_counted_by_what_they_are() -> None:
@@ -85,9 +86,9 @@ def test_ready_does_not_flip_with_the_count(live: int) -> None:
 
 
 def test_a_transition_time_moves_only_when_the_status_flips() -> None:
-    before = report.conditions(facts(), 1, [])
+    before = judging.conditions(facts(), 1, [])
     later = facts(now_wall_s=1.8e9, active=True)
-    after = {c.type: c for c in report.conditions(later, 1, before)}
+    after = {c.type: c for c in judging.conditions(later, 1, before)}
     assert after[ConditionType.READY].last_transition_time == timestamps.format_time(1.7e9)
     assert after[ConditionType.ACTIVE].last_transition_time == timestamps.format_time(1.8e9)
 
@@ -117,7 +118,7 @@ def test_stabilizing_is_no_limit_of_scaling() -> None:
 
 
 def test_reconciling_and_stalled_are_there_only_while_they_apply() -> None:
-    kinds = {c.type for c in report.conditions(facts(), 1, [])}
+    kinds = {c.type for c in judging.conditions(facts(), 1, [])}
     assert not kinds & {ConditionType.RECONCILING, ConditionType.STALLED}
 
 

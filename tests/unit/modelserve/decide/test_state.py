@@ -1,8 +1,8 @@
 """What the autoscaler remembers, through a status and back."""
 
-from modelserve.decide import drain, gaps, outlook, state, windows
+from modelserve.decide import drain, gaps, outlook, state, traffic, windows
 
-FULL = state.ScalerState(
+KNOWN = traffic.Traffic(
     service_s=4.25,
     service_samples=120,
     bursts=outlook.Outlook(
@@ -11,6 +11,9 @@ FULL = state.ScalerState(
     drained=drain.Drain(done=40.0, busy_s=20.0, full_since_s=990.0, ready=2, counted_s=999.0),
     idle=gaps.Gaps((0, 3, 1)),
     last_active_s=940.0,
+)
+FULL = state.ScalerState(
+    known=KNOWN,
     recommendations=(windows.Recommended(950.0, 3),),
     steps=(windows.Step(995.0, -1),),
 )
@@ -23,19 +26,19 @@ def through(past: state.ScalerState, saved_s: float, restored_s: float) -> state
 
 def test_estimates_windows_and_gaps_survive_a_restart_as_ages() -> None:
     again = through(FULL, 1000.0, 5.0)
-    assert (again.service_s, again.service_samples) == (4.25, 120)
-    assert again.last_active_s == 5.0 - 60
+    assert (again.known.service_s, again.known.service_samples) == (4.25, 120)
+    assert again.known.last_active_s == 5.0 - 60
     assert again.recommendations == (windows.Recommended(-45.0, 3),)
     assert again.steps == (windows.Step(0.0, -1),)
-    assert again.idle == FULL.idle
+    assert again.known.idle == KNOWN.idle
     assert again.restored_at_s == 5.0
 
 
 def test_what_was_learnt_of_bursts_and_drain_survives_too() -> None:
     again = through(FULL, 1000.0, 5.0)
-    assert again.bursts.rate_per_s(9.0, 10.0) == FULL.bursts.rate_per_s(9.0, 10.0)
-    assert again.drained.rate_per_s(8, 4.25) == FULL.drained.rate_per_s(8, 4.25)
-    assert again.drained.full_since_s is None
+    assert again.known.bursts.rate_per_s(9.0, 10.0) == KNOWN.bursts.rate_per_s(9.0, 10.0)
+    assert again.known.drained.rate_per_s(8, 4.25) == KNOWN.drained.rate_per_s(8, 4.25)
+    assert again.known.drained.full_since_s is None
 
 
 def test_a_model_without_a_status_begins_with_nothing_but_caution() -> None:

@@ -1,0 +1,98 @@
+"""Policy Committed: what is ordered for the load, and what for a backlog."""
+
+from dataclasses import replace
+
+from modelserve.decide import observation, record, scaling, windows
+from modelserve.testing import looks
+
+Reason = record.Reason
+State = observation.ReplicaState
+
+
+def test_without_a_backlog_the_count_follows_the_arrival_rate() -> None:
+    decision = looks.decide(
+        looks.seen(looks.pod("a", load=8), looks.pod("b", load=8)), looks.busy(rate_per_s=2.0)
+    )
+    assert (decision.desired, decision.reason) == (4, Reason.STEADY_LOAD)
+
+
+def test_a_backlog_that_starting_replicas_work_off_orders_nothing() -> None:
+    starting = [
+        looks.pod(f"s{i}", State.STARTING, expected_ready_s=looks.NOW_S + 20) for i in range(4)
+    ]
+    decision = looks.decide(
+        looks.seen(looks.pod("a", load=8), *starting, held=30), looks.busy(rate_per_s=1.0)
+    )
+    assert (decision.desired, decision.reason) == (5, Reason.BACKLOG_WITHIN_COLD_START)
+
+
+def test_a_backlog_beyond_the_cold_start_orders_more_and_says_why() -> None:
+    starting = [
+        looks.pod(f"s{i}", State.STARTING, expected_ready_s=looks.NOW_S + 41) for i in range(2)
+    ]
+    decision = looks.decide(looks.seen(*starting, held=110), looks.busy(rate_per_s=1.9))
+    assert (decision.desired, decision.reason) == (6, Reason.BACKLOG_BEYOND_COLD_START)
+    assert decision.limits == (Reason.RATE_LIMITED,)
+    assert decision.message == (
+        "110 requests in demand (110 held, 0 waiting, 0 running), 1.9/s arriving, 10 s each: "
+        "2 replicas are starting and will be there in 41 s; in 90 s, when one ordered now could "
+        "help, 204 are left, and 12.6/s are needed; the rate policies allow 6 now, so 2 → 6"
+    )
+
+
+def test_work_under_way_is_not_cut_because_arrivals_paused() -> None:
+    decision = looks.decide(
+        looks.seen(looks.pod("a", load=8), looks.pod("b", load=8), looks.pod("c", load=1))
+    )
+    assert decision.desired == 3
+
+
+def test_a_small_deviation_is_left_alone() -> None:
+    pods = [looks.pod(f"p{i}", load=7) for i in range(10)]
+    decision = looks.decide(looks.seen(*pods), looks.busy(rate_per_s=6.8))
+    assert (decision.desired, decision.reason) == (10, Reason.WITHIN_TOLERANCE)
+
+
+def test_spare_replicas_stay_while_active_and_go_after_the_cooldown() -> None:
+    pods = [looks.pod("a", load=1), looks.pod("b"), looks.pod("c")]
+    assert (
+        looks.decide(looks.seen(*pods), looks.busy(rate_per_s=0.1), buffer_replicas=2).desired == 3
+    )
+    idle = [looks.pod("a"), looks.pod("b"), looks.pod("c")]
+    assert looks.decide(looks.seen(*idle), looks.busy(quiet_s=299), buffer_replicas=2).desired == 2
+    assert looks.decide(looks.seen(*idle), looks.busy(quiet_s=301), buffer_replicas=2).desired == 0
+
+
+def test_what_a_backlog_took_goes_with_it_whatever_the_down_window() -> None:
+    window = {"down": windows.Direction(300.0), "up": windows.Direction()}
+    parameters = replace(looks.PARAMETERS, **window)  # type: ignore[arg-type]
+    pods = [looks.pod("a", load=8), looks.pod("b", load=8)]
+    ordered, past = scaling.decide(
+        looks.seen(*pods, held=300), parameters, looks.busy(rate_per_s=0.5), looks.NOW_S
+    )
+    assert ordered.desired > 5
+    drained = looks.seen(*(looks.pod(f"p{i}", load=1) for i in range(ordered.desired)))
+    later, _ = scaling.decide(drained, parameters, past, looks.NOW_S + 100)
+    assert later.desired == 2  # as many as there were when the window began
+
+
+def test_what_the_load_took_stays_for_the_down_window() -> None:
+    parameters = replace(looks.PARAMETERS, down=windows.Direction(200.0))
+    pods = [looks.pod(f"p{i}", load=6) for i in range(4)]
+    _, past = scaling.decide(looks.seen(*pods), parameters, looks.busy(rate_per_s=2.0), looks.NOW_S)
+    calm, counts = looks.seen(*(looks.pod(f"p{i}") for i in range(4))), []
+    for after_s in (40, 190, 245):
+        decision, past = scaling.decide(calm, parameters, past, looks.NOW_S + after_s)
+        counts.append(decision.desired)
+    assert counts == [4, 4, 1]
+
+
+def test_an_up_window_waits_for_a_backlog_to_last() -> None:
+    parameters = replace(looks.PARAMETERS, up=windows.Direction(30.0))
+    flood, past = looks.seen(looks.pod("a", load=8), held=300), looks.busy(rate_per_s=0.5)
+    counts = []
+    for after_s in (0, 20, 31):
+        decision, past = scaling.decide(flood, parameters, past, looks.NOW_S + after_s)
+        counts.append(decision.desired)
+    assert counts[:2] == [1, 1]
+    assert counts[2] > 5
