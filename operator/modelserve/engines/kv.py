@@ -7,14 +7,15 @@ TensorRT-LLM takes its share of what weights and buffers leave instead.
 Layers with sliding windows share vLLM's blocks with the others (its hybrid KV cache manager,
 ``vllm/v1/core/kv_cache_planning.py`` of 0.33): see ``Tables``. SGLang gives them a pool of
 their own for a share of the tokens (``swa_full_tokens_ratio``), if the model's architecture is in
-its list (``is_hybrid_swa_model`` of 0.5.23; Gemma is switched off there); who waits for that pool
-is not modelled, as windows are far shorter than sequences. TensorRT-LLM keeps all tokens of all
-layers unless a file names windows (``max_attention_window``), which is not read; so do TGI, and
-vLLM before.
+its list (``is_hybrid_swa_model`` of 0.5.23; Gemma is switched off there). TensorRT-LLM keeps all
+tokens of all layers unless its file names windows (``max_attention_window``, of the layers in turn,
+over and over): then those of one window have a pool, and memory by window times layers
+(``calculateWindowSizeToShare``). TGI keeps all, and so did vLLM before.
 """
 
 import bisect
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modelserve.api.spec import EngineType, Quantization
@@ -152,11 +153,12 @@ def capacity_in_longest(
     """As ``capacity_tokens``, in sequences as long as an engine of the newest version takes."""
     memory = gpu_memory_utilization, engine
     shared = tables_of(model, DEFAULT_IN_FLIGHT_TOKENS)
-    if engine is not EngineType.VLLM or shared.windows == (None,):
-        return capacity_tokens(model, gpu, tensor_parallel, quantization, *memory, kv_dtype_bytes)
     block = constants.load().kv_block_tokens
     room = room_bytes(model, gpu, tensor_parallel, quantization, *memory)
     room *= model.kv_shards(tensor_parallel)
+    if engine is not EngineType.VLLM or shared.windows == (None,):
+        counted = _two_pool_layers(model, {}) if engine is EngineType.SGLANG else model.layers
+        return _pool_tokens(model, room, kv_dtype_bytes, counted)
     blocks = _blocks(model, room, shared.layers, kv_dtype_bytes * block)
     return blocks * longest_tokens // shared.blocks(longest_tokens, longest_tokens, block)
 
@@ -204,7 +206,9 @@ def sequences(launch: types.Launch, gpu: gpus.Gpu, context_tokens: int) -> int:
     """
     shared, block = tables(launch), constants.load().kv_block_tokens
     if shared.windows == (None,):
-        return capacity_of_launch(launch, gpu, context_tokens) // context_tokens
+        most = capacity_of_launch(launch, gpu, context_tokens) // context_tokens
+        second = second_pool(launch, gpu)
+        return most if second is None else min(most, second[1] // min(second[0], context_tokens))
     last = shared.blocks(context_tokens, launch.max_model_tokens, block)
     decoding = dataclasses.replace(shared, in_flight_tokens=1)
     each = decoding.blocks(context_tokens, launch.max_model_tokens, block)
@@ -217,6 +221,19 @@ def _blocks(model: Model, room_bytes: int, layers: int, block_dtype_bytes: int) 
     return max(0, room_bytes * model.layers // block_bytes)
 
 
+def second_pool(launch: types.Launch, gpu: gpus.Gpu) -> tuple[int, int] | None:
+    """The window, and the tokens, of the pool that layers with a window have for themselves."""
+    options, longest = dict(launch.options), launch.max_model_tokens
+    first = _capacity(launch, gpu)
+    window = launch.model.window_tokens
+    if launch.engine is EngineType.SGLANG:
+        if window is None or not _has_two_pools(launch.model, options):
+            return None
+        return window, int(_second_share(options) * first)
+    windows = _told_windows(launch)
+    return (min(windows), first * min(windows) // longest) if min(windows) < longest else None
+
+
 def _capacity(launch: types.Launch, gpu: gpus.Gpu) -> int:
     """Tokens of an engine whose sequences keep all their tokens, as far as its pool is counted."""
     model = launch.model
@@ -224,18 +241,51 @@ def _capacity(launch: types.Launch, gpu: gpus.Gpu) -> int:
         *(model, gpu, launch.tensor_parallel, launch.quantization),
         *(launch.gpu_memory_utilization, launch.engine),
     ) * model.kv_shards(launch.tensor_parallel)
-    all_layers_bytes = model.kv_bytes(1, launch.kv_dtype_bytes)
-    return _whole_blocks(room * model.layers / (all_layers_bytes * _counted_layers(launch)))
+    if launch.engine is EngineType.SGLANG:
+        counted = _two_pool_layers(model, dict(launch.options))
+    else:
+        counted = sum(_told_windows(launch)) / launch.max_model_tokens
+    return _pool_tokens(model, room, launch.kv_dtype_bytes, counted)
 
 
-def _counted_layers(launch: types.Launch) -> float:
-    """Layers that a token of the pool takes the memory of."""
-    model, options = launch.model, dict(launch.options)
+def _pool_tokens(model: Model, room_bytes: int, kv_dtype_bytes: int, counted_layers: float) -> int:
+    """Tokens of a pool each of which takes the memory of so many layers."""
+    all_layers_bytes = model.kv_bytes(1, kv_dtype_bytes)
+    return _whole_blocks(room_bytes * model.layers / (all_layers_bytes * counted_layers))
+
+
+def _has_two_pools(model: Model, options: Mapping[str, str]) -> bool:
+    """Whether SGLang gives the model's layers with a window a pool of their own."""
     off = options.get("disable-hybrid-swa-memory", "false") != "false"
-    if launch.engine is not EngineType.SGLANG or off or _SGLANG_HYBRID not in model.name:
+    return not off and _SGLANG_HYBRID in model.name and model.window_tokens is not None
+
+
+def _second_share(options: Mapping[str, str]) -> float:
+    return float(options.get("swa-full-tokens-ratio", _SGLANG_SHARE))
+
+
+def _two_pool_layers(model: Model, options: Mapping[str, str]) -> float:
+    """Layers that a token of SGLang's first pool takes the memory of, with its share in a second.
+
+    All of them, if there is one pool.
+    """
+    if not _has_two_pools(model, options):
         return model.layers
-    full, share = model.full_layers(), float(options.get("swa-full-tokens-ratio", _SGLANG_SHARE))
-    return full + share * (model.layers - full)
+    full = model.full_layers()
+    return full + _second_share(options) * (model.layers - full)
+
+
+def _told_windows(launch: types.Launch) -> list[int]:
+    """Of each layer the tokens that TensorRT-LLM was told to keep: all, if it was told nothing.
+
+    A file that has a window for every layer is not believed: then nothing would hold a sequence.
+    """
+    longest, layers = launch.max_model_tokens, launch.model.layers
+    told = dict(launch.options).get("max-attention-window", "")
+    pattern = [min(longest, int(each)) for each in told.replace(",", " ").split()]
+    if launch.engine not in _OF_FREE_MEMORY or not pattern or max(pattern) < longest:
+        return [longest] * layers
+    return [max(1, pattern[at % len(pattern)]) for at in range(layers)]
 
 
 def _whole_blocks(tokens: float) -> int:

@@ -64,6 +64,7 @@ SWITCHES = frozenset(
         "abort-on-priority-when-disabled",
         "schedule-low-priority-values-first",
         "disable-hybrid-swa-memory",
+        "disable-priority-preemption",
     }
 )
 # What only its surface, its metrics, its scheduler and its KV cache go by.
@@ -72,6 +73,7 @@ OPTIONS = (
     *("tp-size", "weight-version", "enable-mixed-chunk", "tool-call-parser", "reasoning-parser"),
     *("enable-response-store", "abort-on-priority-when-disabled", "enable-priority-scheduling"),
     *("schedule-low-priority-values-first", "swa-full-tokens-ratio", "disable-hybrid-swa-memory"),
+    *("disable-priority-preemption", "priority-scheduling-preemption-threshold"),
 )
 _SHORTER = {"tp": "tp-size", "tensor-parallel-size": "tp-size"}
 _METHODS = {

@@ -49,7 +49,7 @@ SWITCHES = frozenset(
 # What only its surface, its metrics and its scheduler go by.
 OPTIONS = (
     *("enable-chunked-prefill", "tp-size", "guided-decoding-backend"),
-    *("capacity-scheduler-policy", "tool-parser"),
+    *("capacity-scheduler-policy", "tool-parser", "max-attention-window"),
 )
 # Options of the file that tell metrics: of requests, and of steps.
 METRICS = ("return-perf-metrics", "enable-iter-perf-stats")
@@ -60,6 +60,8 @@ _TOLD = re.compile(
     r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
     r"|capacity_scheduler_policy):\s*(\w+)"
 )
+# Of the layers in turn, over and over; it stands only in the file.
+_WINDOWS = re.compile(r"\bmax_attention_window:\s*\[([\d\s,]+)\]")
 
 
 def render(spec: types.LaunchSpec) -> types.Words:
@@ -104,7 +106,9 @@ def _file(container: commandline.Container, flags: commandline.Flags) -> dict[st
     """Options of the file. One that the words do not tell is taken to switch metrics on."""
     if not any(flags.text(name) for name in _FILES):
         return {}
-    told = _TOLD.findall(" ".join(container.words))
+    text = " ".join(container.words)
+    windows = [("max_attention_window", found) for found in _WINDOWS.findall(text)]
+    told = [*_TOLD.findall(text), *windows]
     if not told:
         return dict.fromkeys(METRICS, "true")
     return {name.replace("_", "-"): value for name, value in told}

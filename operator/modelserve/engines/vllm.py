@@ -53,6 +53,8 @@ _LEAST: Mapping[str, int] = {
     "max-num-seqs": 1,
     "max-num-batched-tokens": 1,
     "max-num-queued-reqs": 0,
+    "max-num-active-seqs": 1,
+    "long-prefill-token-threshold": 0,
     "tensor-parallel-size": 1,
     "pipeline-parallel-size": 1,
     "data-parallel-size": 1,
@@ -60,9 +62,11 @@ _LEAST: Mapping[str, int] = {
 # What a launch keeps by vLLM's own names, for the server that answers and for its scheduler.
 OPTIONS = (
     *("enable-auto-tool-choice", "tool-call-parser", "exclude-tools-when-tool-choice-none"),
+    "reasoning-parser",
     *("enable-prompt-tokens-details", "runner", "task", "disable-uvicorn-access-log"),
     *("show-hidden-metrics-for-version", "enable-chunked-prefill", "long-prefill-token-threshold"),
-    *("async-scheduling", "disable-hybrid-kv-cache-manager", "scheduling-policy"),
+    *("async-scheduling", "disable-hybrid-kv-cache-manager", "scheduling-policy", "watermark"),
+    *("long-prefill-token-threshold-adaptive", "max-num-active-seqs", "scheduler-reserve-full-isl"),
 )
 # In a container's environment: the mock engine exports the metric names of all versions.
 OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"
@@ -240,4 +244,9 @@ def _check_bounds(flags: commandline.Flags) -> None:
     if text is not None and not 0 < float(text) <= 1:
         raise errors.InputError(
             f"--gpu-memory-utilization: Input should be greater than 0 and at most 1, not {text}"
+        )
+    text = flags.text("watermark")
+    if text is not None and not 0 <= float(text) < 1:
+        raise errors.InputError(
+            f"--watermark: Input should be at least 0 and less than 1, not {text}"
         )

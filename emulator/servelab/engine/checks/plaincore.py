@@ -131,8 +131,9 @@ class PlainCore:
         self.most_static = self.most_static if self.running else 0
         self.scheduled, self.preempted = [], []
         budget = most = config.max_batched_tokens
-        if config.long_prefill_tokens and len(self.running) + len(self.waiting) > 1:
-            most = config.long_prefill_tokens
+        if config.long_prefill_tokens and (count := len(self.running) + len(self.waiting)) > 1:
+            share = budget // count if config.fair_prefills else 0
+            most = max(config.long_prefill_tokens, share)
         at = 0
         joinable = not self.running or config.batching in (
             BatchingMode.CONTINUOUS,
@@ -195,7 +196,10 @@ class PlainCore:
             return 0
         found = self.find(member)
         new = sum(1 for block in found if not block.users)
-        if config.blocks_for(member.known) - len(found) + new > len(self.free):
+        first = min(member.known, len(found) * config.block_size + most)
+        needed = config.blocks_for(member.known if config.reserve_prompts else first)
+        spare = config.spare_blocks if self.running else 0
+        if needed - len(found) + new + spare > len(self.free):
             return 0
         for block in found:
             if not block.users:

@@ -30,6 +30,7 @@ class Limits(pydantic.BaseModel):
 
     ``tables`` are the KV cache groups of a model with sliding windows: a window, or null. With
     ``async_scheduling`` a recorded step is as it was decided, with what came of the one before it.
+    Fields that a recording may leave out are vLLM's own, with its defaults.
     """
 
     max_num_seqs: Count
@@ -42,17 +43,26 @@ class Limits(pydantic.BaseModel):
     tables: Annotated[list[Count | None], pydantic.Field(min_length=1)] = [None]
     async_scheduling: bool = False
     policy: Literal["fcfs", "priority"] = "fcfs"
+    enable_chunked_prefill: bool = True
+    max_num_active_seqs: Count | None = None
+    long_prefill_token_threshold_adaptive: bool = False
+    scheduler_reserve_full_isl: bool = True
+    watermark: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.0
 
     def core_config(self) -> CoreConfig:
         """The same limits for our core."""
         return CoreConfig(
-            max_sequences=self.max_num_seqs,
+            max_sequences=min(self.max_num_seqs, self.max_num_active_seqs or self.max_num_seqs),
             max_batched_tokens=self.max_num_batched_tokens,
             max_model_tokens=self.max_model_len,
             kv_blocks=self.num_gpu_blocks - 1,
             block_size=self.block_size,
             prefix_caching=self.prefix_caching,
+            chunked_prefill=self.enable_chunked_prefill,
             long_prefill_tokens=self.long_prefill_token_threshold or 0,
+            fair_prefills=self.long_prefill_token_threshold_adaptive,
+            reserve_prompts=self.scheduler_reserve_full_isl,
+            spare_blocks=int(self.watermark * self.num_gpu_blocks),
             refuse_oversized=False,
             tables=tuple(self.tables),
             front_s=-_STEP_S / 2 if self.async_scheduling else 0.0,

@@ -1,17 +1,16 @@
 """Who waits and who runs, and the KV blocks they have: the state that a scheduler decides over."""
 
-import bisect
-from collections import deque
 from collections.abc import Sequence as Seq
 
 from servelab.engine.core import blocks
 from servelab.engine.core.blocks import Block, BlockPool, Chain
 from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.decoding import Decoding
-from servelab.engine.core.sequences import TURN, Sequence, Tokens
+from servelab.engine.core.queues import Queues
+from servelab.engine.core.sequences import Sequence, Tokens
 
 
-class Batch:
+class Batch(Queues):
     """The queues and the KV blocks.
 
     Of the ``running``, which are in order, the ``decoding`` ones are counted together; ``partial``
@@ -25,7 +24,7 @@ class Batch:
 
     Where decisions lag, those that ended in a step are ``ghosts`` until the next one is decided:
     they run, as far as the scheduler knows. A block that decoding fills has its key when the next
-    step is decided. Those who were cancelled are ``leaving`` until the scheduler knows.
+    step is decided.
     """
 
     __slots__ = (
@@ -33,35 +32,28 @@ class Batch:
         "_filling",
         "_longest",
         "block_size",
-        "by_priority",
         "caching",
         "decoding",
         "ghosts",
         "groups",
         "lag",
-        "leaving",
         "partial",
         "pool",
         "prefix_hits",
         "prefix_queries",
-        "running",
         "set_aside",
         "started",
         "steady",
-        "waiting",
     )
 
     def __init__(self, config: CoreConfig) -> None:
+        super().__init__(by_priority=config.by_priority)
         self.block_size = config.block_size
         self.caching = config.prefix_caching
-        self.waiting: deque[Sequence] = deque()
-        self.running: dict[str, Sequence] = {}
         self.partial: list[Sequence] = []
         self.decoding = Decoding(config.block_size, listed=config.prefix_caching)
         self.pool = BlockPool(config.kv_blocks)
-        self.leaving: dict[Sequence, None] = {}
         self.lag = config.lag
-        self.by_priority = config.by_priority
         self._longest = config.max_model_tokens
         self.ghosts: dict[Sequence, None] = {}
         # In the step before the last decision, and in that one's.
@@ -74,38 +66,14 @@ class Batch:
         self.prefix_queries = 0
         self.prefix_hits = 0
 
-    def queue(self, sequence: Sequence) -> None:
-        """One more waits."""
-        if self.by_priority:
-            bisect.insort(self.waiting, sequence, key=TURN)
-        else:
-            self.waiting.append(sequence)
-
-    def next(self, now_s: float, front_s: float) -> Sequence | None:
-        """Who starts next of those who came so long ago, if anybody waits."""
-        for sequence in self.waiting:
-            if sequence.arrived_s + front_s <= now_s:
-                return sequence
-            if not self.by_priority:
-                break
-        return None
-
-    @property
-    def oldest_s(self) -> float:
-        """When the first of those who wait came; there is one."""
-        if self.by_priority:
-            return min(sequence.arrived_s for sequence in self.waiting)
-        return self.waiting[0].arrived_s
-
     def take(self, sequence: Sequence, computed: int, end: int) -> None:
         """Take the blocks for its tokens from ``computed`` to ``end``; there must be so many."""
         size = self.block_size
         needed = -(-end // size) - -(-computed // size)
         if needed:
             self.pool.take(needed)
-        if self._filled and sequence in self._filled:
-            self._filled.remove(sequence)
-            self._keep(sequence, len(sequence.kept) + 1)
+        if self._filled:
+            self._keep_own(sequence)
         if self.caching and end >= size and sequence.tokens is not None:
             full = end // size
             if full > len(sequence.kept):
@@ -164,6 +132,8 @@ class Batch:
         self.release(ghost, ghost.computed)
         if ghost.computed % self.block_size == 0:
             self.pool.take(self.groups)
+        if self._filled:
+            self._keep_own(ghost)
         ghost.computed += 1
 
     def free(self, sequence: Sequence) -> None:
@@ -259,12 +229,6 @@ class Batch:
         else:
             self.waiting.appendleft(sequence)
 
-    @property
-    def left(self) -> tuple[int, int]:
-        """How many of the leaving ones run, and how many wait."""
-        run = sum(self.running.get(each.id) is each for each in self.leaving)
-        return run, len(self.leaving) - run
-
     def dismiss(
         self, parts: Seq[tuple[Sequence, int]] = (), *, beat: bool = False
     ) -> list[Sequence]:
@@ -298,14 +262,25 @@ class Batch:
         else:
             self._keep(sequence, count)
 
+    def _keep_own(self, sequence: Sequence) -> None:
+        """If a beat filled a block of its, let the cache have it."""
+        if sequence in self._filled:
+            self._filled.remove(sequence)
+            self._keep(sequence, self._kept(sequence) + 1)
+
+    def _kept(self, sequence: Sequence) -> int:
+        """Its first blocks that were let to the cache."""
+        return len(sequence.kept)
+
     def _keep_filled(self, *, served: bool = False) -> None:
-        """Let the cache have the blocks that a beat filled; ``served``: of those who decode on."""
+        """Let the cache have the blocks that a beat filled; ``served``: of those in the next."""
         left = []
         for sequence in self._filled:
-            if served and not sequence.counted:
+            wasted = sequence in self.ghosts and self.wastes(sequence)
+            if served and not (sequence.counted or wasted):
                 left.append(sequence)
             elif self.running.get(sequence.id) is sequence:
-                self._keep(sequence, len(sequence.kept) + 1)
+                self._keep(sequence, self._kept(sequence) + 1)
         self._filled = left
 
     def _keep(self, sequence: Sequence, count: int) -> None:
@@ -314,7 +289,9 @@ class Batch:
         keys, kept = sequence.keys, sequence.kept
         if len(keys) < count:
             self._extend_keys(sequence, sequence.tokens, count)
-        self.pool.keep(keys, kept, count)
+        add = self.pool.add
+        for at in range(len(kept), count):
+            kept.append(add(keys[at]))
 
     def _extend_keys(self, sequence: Sequence, tokens: Tokens, count: int) -> None:
         """Its first ``count`` blocks have keys, which are more than had."""

@@ -85,11 +85,6 @@ class BlockPool:
             del self._unused[chain]
             self.free -= chain.count
 
-    def keep(self, keys: Seq[int], kept: list[Block], count: int) -> None:
-        """Give keys to blocks that were taken without, until ``count`` are kept."""
-        for at in range(len(kept), count):
-            kept.append(self.add(keys[at]))
-
     def add(self, key: int) -> Block:
         """Give a key to a block that was taken without one."""
         block = Block(key)

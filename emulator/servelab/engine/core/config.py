@@ -34,11 +34,15 @@ class CoreConfig:
     ``queue_limit`` None: any number may wait. ``jitter`` is the sigma of a step's log-normal
     factor. A request is ready to start ``front_s`` seconds after it came; in mode dynamic a batch
     that is not full gathers for ``gather_s``. ``long_prefill_tokens``: most prompt tokens of one
-    sequence in a step while there are others, 0 for no such limit. ``refuse_oversized`` off: also
+    sequence in a step while there are others, 0 for no such limit, with ``fair_prefills`` at least
+    its share of a step. ``reserve_prompts`` off: a prompt starts if there are blocks for its first
+    part. Beside others it needs ``spare_blocks`` that stay free. ``refuse_oversized`` off: also
     a request that can never get all its blocks is taken, and waits. ``chunked_prefill`` off: a
     prompt is computed in one step. ``mixed_chunk`` is SGLang's: prompts and decoding share steps.
     ``tables`` are the windows of groups of layers, None for one without. With a ``lag`` a step is
-    decided when the one before starts. ``by_priority``: not first come, first served.
+    decided when the one before starts. ``by_priority``: not first come, first served; of SGLang
+    those run no longer whose number is higher by more than the ``priority_gap``. Layers with a
+    sliding window may have a ``second_pool``: the window, and the pool's tokens.
     """
 
     max_sequences: int
@@ -53,6 +57,9 @@ class CoreConfig:
     front_s: float = 0.0
     prefix_caching: bool = False
     long_prefill_tokens: int = 0
+    fair_prefills: bool = False
+    reserve_prompts: bool = True
+    spare_blocks: int = 0
     refuse_oversized: bool = True
     policy: Policy = Policy.VLLM
     chunked_prefill: bool = True
@@ -60,6 +67,8 @@ class CoreConfig:
     tables: tuple[int | None, ...] = ALL_TOKENS
     lag: bool = False
     by_priority: bool = False
+    priority_gap: int | None = None
+    second_pool: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
         for name in _AT_LEAST_ONE:

@@ -72,6 +72,9 @@ class Pace:
         if self._jitter > 0:
             return self._drawn_ends_s(steps, start_s, before_s, until_s)
         first_s = self._decode_s(sequences, context)
+        if steps == 1:
+            end_s = start_s + first_s
+            return [end_s] if end_s <= until_s else []
         room_s = until_s - start_s
         if first_s > room_s:
             return []

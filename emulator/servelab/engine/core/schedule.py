@@ -65,6 +65,8 @@ class VllmScheduler:
         self._batch = batch
         self._slots = config.slots
         self._divides = config.chunked_prefill
+        self._spare_blocks = config.spare_blocks
+        self._whole = config.reserve_prompts
         self._continuous = config.batching in _CONTINUOUS
 
     def plan(self, now_s: float) -> Plan:
@@ -85,8 +87,10 @@ class VllmScheduler:
         batch = self._batch
         if not batch.waiting or len(batch.running) >= self._slots or not self._open:
             return math.inf
-        # What the batch computes may be what the next in line needs, and let it in.
-        if batch.steady and not self._fits(batch.waiting[0], 0, 0):
+        # What the batch computes may be what the next in line needs, and let it in. By priority
+        # another may start while the first in line has not been here for long enough.
+        line = batch.waiting if batch.by_priority else (batch.waiting[0],)
+        if batch.steady and not any(self._fits(each, [], 1) for each in line):
             return math.inf
         return batch.oldest_s + self._config.front_s
 
@@ -99,10 +103,11 @@ class VllmScheduler:
 
     def _most_tokens(self) -> int:
         """Most tokens of one sequence in the next step: a long one alone is not held back."""
-        limit, batch = self._config.long_prefill_tokens, self._batch
-        if limit and len(batch.running) + len(batch.waiting) > 1:
-            return limit
-        return self._config.max_batched_tokens
+        config, batch = self._config, self._batch
+        limit, most = config.long_prefill_tokens, config.max_batched_tokens
+        if not limit or (sequences := len(batch.running) + len(batch.waiting)) <= 1:
+            return most
+        return max(limit, most // sequences) if config.fair_prefills else limit
 
     @property
     def _open(self) -> bool:
@@ -239,33 +244,48 @@ class VllmScheduler:
                     return
                 sequence = later
             found = batch.find(sequence)
-            in_use = len([block for block in found if block.users]) if found else 0
-            if not self._fits(sequence, in_use, budget):
+            largest = most if most < budget else budget
+            if not self._fits(sequence, found, largest):
                 return
-            if not self._divides and self._waits(sequence, found, budget):
+            if not self._divides and self._waits(sequence, found, most, budget):
                 return
             batch.start(sequence, found, now_s, self._set_aside(sequence) if self._reserves else 0)
             computed = sequence.computed
-            tokens = min(sequence.known - computed, most, budget)
+            tokens = sequence.known - computed
+            if tokens > largest:
+                tokens = largest
             batch.take(sequence, computed, computed + tokens)
             plan.parts.append((sequence, tokens))
             plan.started.append((sequence, computed))
             budget -= tokens
 
-    def _fits(self, sequence: Sequence, in_use: int, budget: int) -> bool:
-        """Whether there are blocks to start it; some that it needs are in use anyway.
+    def _fits(self, sequence: Sequence, found: list[Block], most_tokens: int) -> bool:
+        """Whether there are blocks to start it with what was found, and compute so many tokens.
 
-        All that its known tokens need must be there, whatever the budget lets it compute.
+        All that its known tokens need must be there, unless only the first part counts.
         """
         batch = self._batch
-        return -(-sequence.known // batch.block_size) - in_use <= batch.pool.free
+        tokens = sequence.known
+        if not self._whole:
+            tokens = min(tokens, batch.found_tokens(sequence, found) + most_tokens)
+        needed = -(-tokens // batch.block_size)
+        if found:
+            needed -= in_use(found)
+        if self._spare_blocks and batch.running:
+            needed += self._spare_blocks
+        return needed <= batch.pool.free
 
-    def _waits(self, sequence: Sequence, found: list[Block], budget: int) -> bool:
-        """Whether it waits for a step that has budget for its whole prompt."""
+    def _waits(self, sequence: Sequence, found: list[Block], most: int, budget: int) -> bool:
+        """Whether it waits for a step that has budget for its whole prompt, or the most of it."""
         if budget == self._config.max_batched_tokens:
             return False
-        return sequence.known - self._batch.found_tokens(sequence, found) > budget
+        return min(most, sequence.known - self._batch.found_tokens(sequence, found)) > budget
 
     def _set_aside(self, sequence: Sequence) -> int:
         """Blocks that are held ready for a sequence that starts, if it ``reserves``."""
         return 0
+
+
+def in_use(found: list[Block]) -> int:
+    """Those of the blocks that somebody has anyway."""
+    return len([block for block in found if block.users])

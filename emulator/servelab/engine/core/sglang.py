@@ -4,6 +4,9 @@ A step computes prompts alone, or decodes; waiting prompts go first, in chunks. 
 its prompt and all tokens it may get fit beside a share of what the running ones may still get. The
 share falls with every decoding step, as answers end early; it rises when blocks ran out after all.
 Then those with the fewest tokens are retracted: they lose their blocks and queue up again, last.
+By priority, one who finds no slot may take that of one who is far behind. Layers with sliding
+windows have a pool of their own, in which each has no more than its window, and prompts their
+chunk while it is computed.
 Constants are those of version 0.5.23, where environment variables and flags change them. That its
 host works ahead of the GPU is a matter of the step law.
 """
@@ -14,7 +17,7 @@ from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.schedule import Plan
-from servelab.engine.core.sequences import Sequence
+from servelab.engine.core.sequences import RANK, Sequence
 
 MOST_NEW_TOKENS = 4096  # of one request, in the reckoning
 MAX_PREFILL_TOKENS = 16384
@@ -32,6 +35,7 @@ class SglangScheduler:
         self._batch = batch
         self._slots = config.slots
         self._continuous = config.batching in (BatchingMode.CONTINUOUS, BatchingMode.NONE)
+        self._window = config.second_pool[0] if config.second_pool else 0
         self._share = FIRST_SHARE
         self._since_beat = 0  # the beat at which the share was that
         self._full_at: int | None = None  # no more than so many run until somebody leaves
@@ -65,9 +69,11 @@ class SglangScheduler:
         """From when on a waiting sequence might start if the batch stays as it is, or inf."""
         batch = self._batch
         running = len(batch.running)
-        if not batch.waiting or running >= self._slots or not (self._continuous or not running):
+        if not batch.waiting or not (self._continuous or not running):
             return math.inf
-        return math.inf if self._full else batch.oldest_s + self._config.front_s
+        if self._full or (running >= self._slots and not self._behind(batch.waiting[0])):
+            return math.inf
+        return batch.oldest_s + self._config.front_s
 
     def beats(self) -> int:
         """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
@@ -80,6 +86,17 @@ class SglangScheduler:
     def _full(self) -> bool:
         return self._full_at is not None and len(self._batch.running) >= self._full_at
 
+    def _behind(self, sequence: Sequence) -> list[Sequence]:
+        """Those who decode and may have to stop for one who waits, the first to do so first."""
+        gap = self._config.priority_gap
+        if gap is None:
+            return []
+        running = self._batch.running.values()
+        behind = [
+            each for each in running if each.counted and each.priority > sequence.priority + gap
+        ]
+        return sorted(behind, key=RANK, reverse=True)
+
     def _set_share(self, share: float) -> None:
         self._share, self._since_beat = share, self._batch.decoding.beats
 
@@ -91,6 +108,7 @@ class SglangScheduler:
         rows = batch.decoding.count if config.mixed_chunk else 0
         budget = min(config.max_batched_tokens, MAX_PREFILL_TOKENS) - rows
         room = batch.pool.free * batch.block_size - rows - self._expected_tokens()
+        second = self._second_room()
         for sequence in batch.partial:
             tokens = min(sequence.known - sequence.computed, budget, self._free_tokens(sequence))
             if tokens <= 0:
@@ -98,24 +116,30 @@ class SglangScheduler:
             batch.take(sequence, sequence.computed, sequence.computed + tokens)
             plan.parts.append((sequence, tokens))
             room -= self._charge(sequence, tokens)
+            second -= max(0, tokens - self._window)
             budget -= tokens
         if self._continuous or len(batch.running) == len(batch.partial):
-            self._admit(plan, now_s, budget, room)
+            self._admit(plan, now_s, budget, room, second)
 
-    def _admit(self, plan: Plan, now_s: float, budget: int, room: float) -> None:
-        """Start those next in line; ``room`` is in tokens, less what is set aside."""
+    def _admit(self, plan: Plan, now_s: float, budget: int, room: float, second: float) -> None:
+        """Start those next in line; ``room`` in the pools is in tokens, less what is set aside."""
         batch, config = self._batch, self._config
         if self._full:
             return
         self._full_at = None
         unit = min(batch.block_size, config.max_batched_tokens)
+        crowded = False
         while batch.waiting and budget > 0:
             sequence = batch.next(now_s, config.front_s)
-            if sequence is None:
+            if sequence is None or sequence in plan.preempted:
                 return
-            if len(batch.running) >= self._slots:
-                self._set_full()
-                return
+            crowded = crowded or len(batch.running) >= self._slots
+            if crowded:
+                freed = self._make_way(sequence, plan, room)
+                if not freed:
+                    self._set_full()
+                    return
+                room += freed
             found = batch.find(sequence)
             found_tokens = batch.found_tokens(sequence, found)
             rest = sequence.known - found_tokens
@@ -125,7 +149,8 @@ class SglangScheduler:
             unused = found_tokens - used * batch.block_size
             needed = rest + _to_come(sequence) + batch.block_size
             alone = not batch.running and rest <= self._free_tokens(sequence) - unused
-            if needed >= room - unused and not alone:
+            windowed = self._window_tokens(rest, min(rest, budget), _to_come(sequence))
+            if (needed >= room - unused or windowed >= second) and not alone:
                 self._set_full()
                 return
             if tokens == 0:
@@ -135,12 +160,54 @@ class SglangScheduler:
             plan.parts.append((sequence, tokens))
             plan.started.append((sequence, sequence.computed))
             room -= unused + self._charge(sequence, tokens)
+            second -= windowed
             budget -= tokens
 
-    def _set_full(self) -> None:
-        """Ask again only when somebody has left; but a first batch is asked about once more."""
+    def _second_room(self) -> float:
+        """Tokens that the pool of layers with a window has left: inf if there is none."""
+        if self._config.second_pool is None:
+            return math.inf
+        decoding, size = self._batch.decoding, self._batch.block_size
+        held = 0
+        for each in self._batch.running.values():
+            computed = decoding.computed(each) if each.counted else each.computed
+            held += min(computed, self._window) + size
+        return self._config.second_pool[1] - held
+
+    def _window_tokens(self, rest: int, tokens: int, to_come: int) -> int:
+        """Tokens of that pool that one needs which has a rest to compute, some of it at once."""
+        window = self._window
+        return max(0, tokens - window) + min(rest + to_come, window) + self._batch.block_size
+
+    def _make_way(self, sequence: Sequence, plan: Plan, room: float) -> float:
+        """Stop those behind until one who waits has room; the tokens that are free then, or 0.
+
+        Nobody stops if that would not do.
+        """
         batch = self._batch
-        self._full_at = len(batch.running) if batch.decoding.count else None
+        needed = sequence.known + min(sequence.allowed, MOST_NEW_TOKENS) - room
+        chosen: list[Sequence] = []
+        for each in self._behind(sequence):
+            chosen.append(each)
+            needed -= self.share * self._may_get(each)
+            if needed <= 0:
+                break
+        if not chosen or needed > 0:
+            return 0.0
+        freed = sum(self.share * self._may_get(each) for each in chosen)
+        free_blocks = batch.pool.free
+        for each in chosen:
+            self._stop(each, plan)
+        return freed + (batch.pool.free - free_blocks) * batch.block_size
+
+    def _set_full(self) -> None:
+        """Ask again only when somebody has left; but a first batch is asked about once more.
+
+        Where one may make way for another it is asked each time.
+        """
+        batch = self._batch
+        asks = not batch.decoding.count or self._config.priority_gap is not None
+        self._full_at = None if asks else len(batch.running)
 
     def _charge(self, sequence: Sequence, tokens: int) -> int:
         """Tokens that a part of a prompt takes or sets aside; a last part also the answer's."""
@@ -150,13 +217,13 @@ class SglangScheduler:
 
     def _expected_tokens(self) -> float:
         """What the decoding ones are reckoned to take yet."""
-        decoding = self._batch.decoding
-        total = 0
-        for sequence in self._batch.running.values():
-            if sequence.counted:
-                output = decoding.computed(sequence) + 1 - sequence.prompt_tokens
-                total += min(sequence.allowed - output, MOST_NEW_TOKENS)
-        return self.share * total
+        running = self._batch.running.values()
+        return self.share * sum(self._may_get(each) for each in running if each.counted)
+
+    def _may_get(self, sequence: Sequence) -> int:
+        """Tokens that one who decodes may get yet, as far as they are reckoned with."""
+        output = self._batch.decoding.computed(sequence) + 1 - sequence.prompt_tokens
+        return min(sequence.allowed - output, MOST_NEW_TOKENS)
 
     def _free_tokens(self, sequence: Sequence) -> int:
         """Tokens for which it has or can take blocks."""

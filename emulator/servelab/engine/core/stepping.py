@@ -55,8 +55,7 @@ class EngineCore:
     def running(self) -> int:
         """Requests in the batch."""
         batch = self._batch
-        left = batch.left[0] if batch.leaving else 0
-        return len(batch.running) - len(batch.ghosts) - left
+        return len(batch.running) - len(batch.ghosts) - (batch.left[0] if batch.leaving else 0)
 
     @property
     def kv_usage(self) -> float:
@@ -99,7 +98,10 @@ class EngineCore:
         if request.id in self._tally.alive:
             raise InputError(f"request id {request.id} is in use: give each request its own")
         limit = self._intake.limit(request)
-        self._run(now_s, start_now=False)
+        if self._step is None or self._step.end_s <= now_s:
+            self._run(now_s, start_now=False)
+        elif now_s > self._now_s:
+            self._now_s = now_s
         config, batch = self.config, self._batch
         if config.queue_limit is not None:
             unscheduled = self.waiting - max(0, config.slots - self.running)
@@ -229,20 +231,24 @@ class EngineCore:
         """Finish and start steps up to now. One due exactly now starts only if ``start_now``."""
         if now_s > self._now_s:
             self._now_s = now_s
+        batch, alive = self._batch, self._tally.alive
         while self._held_s is None:
-            if self._step is not None:
-                if self._step.end_s > now_s:
+            step = self._step
+            if step is not None:
+                if step.end_s > now_s:
                     return
-                if self._end(self._step) and until_finish:
+                if self._end(step) and until_finish:
                     return
-            if self._batch.ghosts:
+            if batch.ghosts:
                 self._decisions.let_go()
-            if not self._goes_on:
+            if not (alive or batch.ghosts or batch.leaving):
                 return
-            start_s = self._start_at()
+            start_s = self._clock_s if batch.running else self._start_at()
             if start_s > now_s or (start_s == now_s and not start_now):
                 return
-            if self._jumps and start_s < now_s and self._jump(start_s, now_s):
+            # No step is shorter, and one with somebody who has more to compute is no beat.
+            fits = start_s < now_s and start_s + self._shortest_s <= now_s
+            if self._jumps and fits and not batch.partial and self._jump(start_s, now_s):
                 if self._tally.outputs[-1].finished and until_finish:
                     return
             else:

@@ -111,7 +111,10 @@ class Tally:
                 join(sequence)
             else:
                 done.append(sequence)
-        batch.partial = [each for each in batch.partial if not each.counted and each not in done]
+        if len(ids) == len(batch.partial) and not batch.leaving:
+            batch.partial = []  # all have computed what they had to
+        else:
+            batch.partial = [each for each in batch.partial if not (each.counted or each in done)]
         return (self._decoded_ids() if plan.beat else tuple(ids)), done
 
     def _decoded_ids(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ would need if it came again, or one that is like it up to the junction where an 
 from collections.abc import Iterable
 from collections.abc import Sequence as Seq
 
+from servelab.engine.core import schedule
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.blocks import Block
 from servelab.engine.core.config import CoreConfig
@@ -85,9 +86,8 @@ class WindowBatch(Batch):
         if needed:
             self.pool.take(needed * self.groups)
         sequence.taken_in, sequence.taken_from = self._decided, computed
-        if self._filled and sequence in self._filled:
-            self._filled.remove(sequence)
-            self._keep(sequence, len(sequence.tables[0]) + 1)
+        if self._filled:
+            self._keep_own(sequence)
         if self.caching and end // size > len(sequence.tables[0]):
             self._fill(sequence, end // size)
 
@@ -164,19 +164,22 @@ class WindowBatch(Batch):
         sequence.taken_in, sequence.taken_from = -2, 0  # in no step yet
         super().start(sequence, found, now_s, set_aside)
 
-    def start_blocks(self, sequence: Sequence, in_use: int, most_tokens: int) -> int:
+    def start_blocks(
+        self, sequence: Sequence, found: list[Block], most_tokens: int, *, whole: bool
+    ) -> int:
         """Free blocks without which it does not start, and compute so many tokens at most.
 
-        Those of the found prefix that nobody uses are free now but not when it has them.
+        ``whole``: and then all of its tokens. Those of the found prefix, which was the last that
+        was looked up, are free now if nobody uses them, but not when it has them.
         """
         size, hit = self.block_size, self._hit
         tokens = min(most_tokens, sequence.known - hit * size)
-        whole = -(-sequence.known // size)
-        windowed = max(0, min(whole, self._window_blocks) - hit) * len(self._windowed)
-        at_last = (whole - hit) * len(self._full) + windowed
-        at_once = (-(-(hit * size + tokens) // size) - hit) * self.groups
-        found = sum(block is not None for blocks in self._found for block in blocks)
-        return max(at_last, at_once) + found - in_use
+        needed = (-(-(hit * size + tokens) // size) - hit) * self.groups
+        if whole:
+            end = -(-sequence.known // size)
+            windowed = max(0, min(end, self._window_blocks) - hit) * len(self._windowed)
+            needed = max(needed, (end - hit) * len(self._full) + windowed)
+        return needed + len(found) - schedule.in_use(found)
 
     def _out(self, computed: int) -> int:
         """Blocks that the window of the token after so many does not reach."""
@@ -222,14 +225,8 @@ class WindowBatch(Batch):
                 run = 0
         return run
 
-    def _keep_filled(self, *, served: bool = False) -> None:
-        left = []
-        for sequence in self._filled:
-            if served and not sequence.counted:
-                left.append(sequence)
-            elif self.running.get(sequence.id) is sequence:
-                self._keep(sequence, len(sequence.tables[0]) + 1)
-        self._filled = left
+    def _kept(self, sequence: Sequence) -> int:
+        return len(sequence.tables[0])
 
     def _in_flight(self, sequence: Sequence, computed: int) -> int:
         """Of its computed tokens those of the step under way."""
@@ -262,10 +259,13 @@ class WindowScheduler(VllmScheduler):
         super().__init__(config, batch)
         self._windows = batch
 
-    def _fits(self, sequence: Sequence, in_use: int, budget: int) -> bool:
+    def _fits(self, sequence: Sequence, found: list[Block], most_tokens: int) -> bool:
         """Whether there are blocks to start it, at once and to the end of what is known."""
-        most_tokens = min(self._most_tokens(), budget)
-        return self._windows.start_blocks(sequence, in_use, most_tokens) <= self._windows.pool.free
+        batch = self._windows
+        needed = batch.start_blocks(sequence, found, most_tokens, whole=self._whole)
+        if batch.running:
+            needed += self._spare_blocks
+        return needed <= batch.pool.free
 
 
 def _table_key(key: int, table: int) -> int:

@@ -162,3 +162,34 @@ def test_sglang_keeps_a_share_of_the_tokens_in_layers_with_windows() -> None:
 
 def test_sglang_has_no_such_pool_for_gemma() -> None:
     assert sglang("gemma-3-27b-it") == sglang("gemma-3-27b-it", "--disable-hybrid-swa-memory")
+
+
+def two_pools(model: str, windows: str, longest: int) -> tuple[int, tuple[int, int] | None, int]:
+    """TensorRT-LLM's pools on an H100, and how many sequences of 1000 tokens they hold."""
+    told = f"printf '%s' 'max_attention_window: {windows}' > /tmp/o.yaml"
+    serve = f"trtllm-serve {models.find(model).name} --max_seq_len={longest} --config=/tmp/o.yaml"
+    container = {"image": "trtllm", "command": ["sh", "-c"], "args": [f"{told} && {serve}"]}
+    found = launch.parse(container, {}, H100)
+    assert found is not None
+    first, second = kv.capacity_of_launch(found, H100), kv.second_pool(found, H100)
+    return first, second, kv.sequences(found, H100, 1000)
+
+
+def test_tensorrt_llm_divides_memory_by_window_and_layers_if_its_file_names_windows() -> None:
+    whole, none, _ = two_pools("gpt-oss-20b", "[]", 16_384)
+    first, second, sequences = two_pools("gpt-oss-20b", "[128, 16384]", 16_384)
+    assert none is None
+    assert first == pytest.approx(whole * 2 * 16_384 / (16_384 + 128), rel=1e-4)
+    assert second == (128, first * 128 // 16_384)
+    assert sequences == second[1] // 128
+
+
+def test_tensorrt_llm_told_windows_alone_keeps_all_tokens() -> None:
+    assert two_pools("gpt-oss-20b", "[128]", 16_384) == two_pools("gpt-oss-20b", "[]", 16_384)
+
+
+def test_what_fits_in_sglangs_two_pools_is_counted_before_it_is_started() -> None:
+    model, memory = models.find("gpt-oss-20b"), (0.9, EngineType.SGLANG, 2)
+    found = kv.capacity_in_longest(model, H100, 1, "none", *memory, 32_768)
+    assert found == sglang("gpt-oss-20b")
+    assert found > kv.capacity_tokens(model, H100, 1, "none", *memory)

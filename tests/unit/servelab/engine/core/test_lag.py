@@ -12,6 +12,13 @@ LAG = CoreConfig(2, 64, 256, 40, lag=True)
 AT_ONCE = dataclasses.replace(LAG, lag=False)
 
 
+class Counting:
+    """The same text for all: 0, 1, 2, …"""
+
+    def ids(self, first: int, count: int) -> list[int]:
+        return list(range(first, first + count))
+
+
 def core(config: CoreConfig) -> EngineCore:
     return EngineCore(config, SteadyLaw(1.0), random.Random(0))
 
@@ -70,3 +77,16 @@ def test_after_the_last_stop_the_engine_is_idle_a_step_later() -> None:
     assert (engine.running, engine.idle) == (0, False)
     engine.advance(5.0)
     assert (engine.idle, engine.kv_usage) == (True, 0.0)
+
+
+def test_who_starts_beside_a_token_computed_in_vain_finds_the_block_before_it() -> None:
+    # Blocks of one token; the second asks for what the first one said, in the step after its end.
+    engine = core(CoreConfig(3, 50, 40, 10, block_size=1, prefix_caching=True, lag=True))
+    answers = CoreRequest("a", 3, 2, FinishReason.STOP, Counting(), allowed_tokens=10)
+    engine.submit(answers, 0.0)
+    engine.settle(0.5)
+    engine.submit(CoreRequest("b", 6, 2, tokens=Counting()), 0.5)
+    ends = [end for output in engine.settle(100.0) for end in output.finished]
+    assert [(end.id, end.scheduled_s, end.cached_tokens) for end in ends] == [
+        *(("a", 0.0, 0), ("b", 1.0, 4))
+    ]

@@ -210,3 +210,41 @@ def test_tensorrt_llm_divides_no_prompt_unless_told_to() -> None:
 def test_a_prompt_longer_than_a_step_is_refused_where_prompts_are_not_divided() -> None:
     with pytest.raises(TooLarge, match="computes 50"):
         run(NO_EVICT, CoreRequest("a", 51, 2))
+
+
+@pytest.mark.parametrize("policy", [Policy.SGLANG, Policy.NO_EVICT])
+def test_layers_with_windows_have_a_pool_that_may_be_too_full_when_the_other_is_not(
+    policy: Policy,
+) -> None:
+    config = CoreConfig(8, 100, 100, kv_blocks=100, block_size=10, policy=policy)
+    pair = CoreRequest("a", 30, 5), CoreRequest("b", 30, 5)
+    for tokens, expected_s in ((1000, 0.0), (30, 5.0)):
+        narrow = dataclasses.replace(config, second_pool=(20, tokens))
+        assert started_s(run(narrow, *pair))["b"] == expected_s
+
+
+def test_one_alone_starts_however_small_the_pool_of_the_windows_is() -> None:
+    config = dataclasses.replace(SGLANG, second_pool=(20, 10))
+    assert started_s(run(config, CoreRequest("a", 30, 5))) == {"a": 0.0}
+
+
+def test_vllm_keeps_blocks_free_when_one_starts_beside_others() -> None:
+    pair = CoreRequest("a", 40, 5), CoreRequest("b", 30, 5)
+    for spare, expected_s in ((3, 0.0), (4, 5.0)):
+        config = dataclasses.replace(VLLM, spare_blocks=spare)
+        assert started_s(run(config, *pair))["b"] == expected_s
+
+
+def test_vllm_starts_a_prompt_with_blocks_for_its_first_part_if_it_is_told_so() -> None:
+    pair = CoreRequest("a", 30, 5), CoreRequest("b", 80, 5)
+    for whole, expected_s in ((False, 0.0), (True, 5.0)):
+        config = dataclasses.replace(VLLM, reserve_prompts=whole)
+        assert started_s(run(config, *pair))["b"] == expected_s
+
+
+def test_a_long_prompt_gets_at_least_its_fair_share_of_a_step_if_vllm_is_told_so() -> None:
+    config = dataclasses.replace(VLLM, long_prefill_tokens=10)
+    for fair, expected in ((False, 20), (True, 50)):
+        found = dataclasses.replace(config, fair_prefills=fair)
+        outputs = run(found, CoreRequest("a", 40, 1), CoreRequest("b", 40, 1), until_s=1.0)
+        assert outputs[0].prefill_tokens == expected

@@ -75,3 +75,41 @@ def test_who_gives_way_after_it_was_served_in_the_same_step_gets_no_token_in_it(
     (at,) = [at for at, output in enumerate(outputs) if output.preempted]
     assert outputs[at].ids == ("a",)
     assert {end.output_tokens for output in outputs for end in output.finished} == {30}
+
+
+# One slot; who is more than 10 behind makes way.
+MAKES_WAY = dataclasses.replace(ONE_AT_A_TIME, policy=Policy.SGLANG, priority_gap=10, kv_blocks=20)
+
+
+def stopped(config: CoreConfig, behind: int, tokens: int = 2) -> list[str]:
+    """Who is stopped when a request comes before which another runs that is so far behind."""
+    engine = core(config)
+    engine.submit(request("runs", behind, 20), 0.0)
+    engine.settle(3.5)
+    engine.submit(request("urgent", 0, tokens), 3.5)
+    return [name for output in engine.advance(100.0) for name in output.preempted]
+
+
+def test_sglang_stops_one_who_is_far_enough_behind_for_one_without_a_slot() -> None:
+    assert (stopped(MAKES_WAY, 11), stopped(MAKES_WAY, 10)) == (["runs"], [])
+
+
+def test_sglang_stops_nobody_if_it_is_told_not_to() -> None:
+    assert stopped(dataclasses.replace(MAKES_WAY, priority_gap=None), 99) == []
+
+
+def test_sglang_stops_nobody_for_one_who_would_not_fit_even_then() -> None:
+    short = dataclasses.replace(MAKES_WAY, kv_blocks=3)
+    assert (stopped(short, 11, 15), stopped(short, 11, 25)) == (["runs"], [])
+
+
+def test_who_was_stopped_goes_on_where_it_was_and_loses_no_token() -> None:
+    engine = core(MAKES_WAY)
+    engine.submit(request("runs", 50, 20), 0.0)
+    engine.settle(3.5)
+    engine.submit(request("urgent", 0), 3.5)
+    outputs = engine.advance(100.0)
+    assert {end.id: end.output_tokens for output in outputs for end in output.finished} == {
+        "runs": 20,
+        "urgent": 2,
+    }

@@ -142,6 +142,9 @@ CONFIGS = st.builds(
     front_s=st.sampled_from([0.0, 0.005, 0.04]),
     prefix_caching=st.booleans(),
     long_prefill_tokens=st.sampled_from([0, 7, 20]),
+    fair_prefills=st.booleans(),
+    reserve_prompts=st.sampled_from([True, True, False]),
+    spare_blocks=st.sampled_from([0, 0, 1, 6]),
     refuse_oversized=st.just(True),
 )
 TABLES: list[tuple[int | None, ...]] = [(None,), (20, None), (7, 7, None), (30,), (None, 1)]
@@ -206,6 +209,8 @@ def any_policy(draw: st.DrawFn) -> CoreConfig:
     vllm = policy is Policy.VLLM
     tables = draw(st.sampled_from(TABLES)) if vllm else TABLES[0]
     lag = vllm and config.batching is BatchingMode.CONTINUOUS and draw(st.booleans())
+    by_priority = draw(st.booleans())
+    pools = [None, (20, 60), (7, 30)] if policy in (Policy.SGLANG, Policy.NO_EVICT) else [None]
     config = dataclasses.replace(
         config,
         policy=policy,
@@ -214,7 +219,11 @@ def any_policy(draw: st.DrawFn) -> CoreConfig:
         max_batched_tokens=budget,
         tables=tables,
         lag=lag,
-        by_priority=draw(st.booleans()),
+        by_priority=by_priority,
+        # Of equals each would take the other's blocks, for ever, as in vLLM.
+        reserve_prompts=config.reserve_prompts or by_priority,
+        priority_gap=draw(st.sampled_from([None, 0, 1])) if policy is Policy.SGLANG else None,
+        second_pool=draw(st.sampled_from(pools)),
     )
     most = config.blocks_held(config.max_model_tokens)
     return dataclasses.replace(config, kv_blocks=max(most, config.kv_blocks))
