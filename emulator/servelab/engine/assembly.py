@@ -14,6 +14,8 @@ from servelab.engine.core.laws import StepLaw
 
 # Spread of a step's duration around the law; a choice: steps of real engines vary by some per cent.
 STEP_JITTER = 0.02
+# Its --priority-scheduling-preemption-threshold, of 0.5.23.
+SGLANG_PRIORITY_GAP = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,35 +79,7 @@ def from_launch(
 ) -> EngineSpec:
     """The engine of a launch. Raises InputError where model and context do not fit the GPUs."""
     law = steplaw.StepLaw.of_launch(parsed, gpu)
-    rules, options = RULES[parsed.engine], dict(parsed.options)
-    told = options.get("enable-chunked-prefill")
-    divides = rules.divides_prompts if told is None else told != "false"
-    batched_tokens = parsed.max_batched_tokens
-    if parsed.engine is EngineType.VLLM and not divides:
-        # Of itself vLLM makes a step as long as its longest prompt then, and takes no less.
-        batched_tokens = max(batched_tokens, parsed.max_model_tokens)
-    packs = options.get("capacity-scheduler-policy") == "MAX_UTILIZATION"
-    config = CoreConfig(
-        max_sequences=parsed.max_sequences,
-        max_batched_tokens=batched_tokens,
-        max_model_tokens=parsed.max_model_tokens,
-        kv_blocks=_kv_blocks(parsed, gpu, rules.block_tokens),
-        block_size=rules.block_tokens,
-        batching=parsed.batching,
-        queue_limit=parsed.queue_limit,
-        jitter=jitter,
-        front_s=law.first_token_constant_s,
-        prefix_caching=parsed.prefix_caching and rules.prefix_caching,
-        policy=Policy.MAX_UTILIZATION if packs else rules.policy,
-        chunked_prefill=divides,
-        mixed_chunk=rules.mixes in options,
-        long_prefill_tokens=int(options.get("long-prefill-token-threshold", 0)),
-        tables=kv.tables(parsed).windows,
-        lag=generations.lags(parsed.engine, images.split(parsed.image)[1], options)
-        and parsed.batching is BatchingMode.CONTINUOUS,
-        by_priority=options.get("scheduling-policy") == "priority"
-        or "enable-priority-scheduling" in options,
-    )
+    config = _config(parsed, gpu, law.first_token_constant_s, jitter)
     return EngineSpec(
         served_name=parsed.served_name,
         model_name=parsed.model.name,
@@ -118,6 +92,53 @@ def from_launch(
         image=parsed.image,
         warm_up=_warm_up(parsed, gpu),
     )
+
+
+def _config(parsed: launch.Launch, gpu: gpus.Gpu, front_s: float, jitter: float) -> CoreConfig:
+    """The limits and rules of a launch."""
+    rules, options = RULES[parsed.engine], dict(parsed.options)
+    told = options.get("enable-chunked-prefill")
+    divides = rules.divides_prompts if told is None else told != "false"
+    sequences, batched_tokens = parsed.max_sequences, parsed.max_batched_tokens
+    if parsed.engine is EngineType.VLLM and not divides:
+        # Of itself vLLM makes a step as long as its longest prompt then, and takes no less.
+        batched_tokens = max(batched_tokens, parsed.max_model_tokens)
+    packs = options.get("capacity-scheduler-policy") == "MAX_UTILIZATION"
+    blocks = _kv_blocks(parsed, gpu, rules.block_tokens)
+    return CoreConfig(
+        max_sequences=min(sequences, int(options.get("max-num-active-seqs", sequences))),
+        max_batched_tokens=batched_tokens,
+        max_model_tokens=parsed.max_model_tokens,
+        kv_blocks=blocks,
+        block_size=rules.block_tokens,
+        batching=parsed.batching,
+        queue_limit=parsed.queue_limit,
+        jitter=jitter,
+        front_s=front_s,
+        prefix_caching=parsed.prefix_caching and rules.prefix_caching,
+        policy=Policy.MAX_UTILIZATION if packs else rules.policy,
+        chunked_prefill=divides,
+        mixed_chunk=rules.mixes in options,
+        long_prefill_tokens=int(options.get("long-prefill-token-threshold", 0)),
+        fair_prefills=options.get("long-prefill-token-threshold-adaptive", "false") != "false",
+        reserve_prompts=options.get("scheduler-reserve-full-isl") != "false",
+        spare_blocks=int(float(options.get("watermark", 0.0)) * blocks),
+        tables=kv.tables(parsed).windows,
+        lag=generations.lags(parsed.engine, images.split(parsed.image)[1], options)
+        and parsed.batching is BatchingMode.CONTINUOUS,
+        by_priority=options.get("scheduling-policy") == "priority"
+        or "enable-priority-scheduling" in options,
+        priority_gap=_priority_gap(parsed.engine, options),
+        second_pool=kv.second_pool(parsed, gpu),
+    )
+
+
+def _priority_gap(engine: EngineType, options: Mapping[str, str]) -> int | None:
+    """How far behind one who runs must be to stop for one who waits; None if nobody does."""
+    asked = "enable-priority-scheduling" in options
+    if engine is not EngineType.SGLANG or not asked or "disable-priority-preemption" in options:
+        return None
+    return int(options.get("priority-scheduling-preemption-threshold", SGLANG_PRIORITY_GAP))
 
 
 def _warm_up(parsed: launch.Launch, gpu: gpus.Gpu) -> tuple[coldstart.WarmUpPart, ...]:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from modelserve.errors import ModelServeError
-from servelab.engine.text import answers, encoding, writing
+from servelab.engine.text import answers, encoding, thoughts, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,7 @@ class Call(NamedTuple):
     tells_cached: bool = False  # usage says how much of the prompt was in the prefix cache
     calling: Calling | None = None  # the answer is a call of a function
     priority: int = 0  # of lower ones first, where the engine goes by that
+    thinks: thoughts.Thinks | None = None  # before it speaks
     late: ModelServeError | None = None  # what the engine says once headers are out
 
     def limit_tokens(self, prompt: Prompt, served: Served) -> int:
@@ -84,6 +85,9 @@ class Call(NamedTuple):
 
     def answer(self, seed: int) -> answers.Answer:
         """What one answer says; of the same seed always the same."""
+        made: answers.Answer
         if self.write is None:
-            return answers.Words(seed)
-        return answers.Written(self.write(random.Random(seed)))
+            made = answers.Words(seed)
+        else:
+            made = answers.Written(self.write(random.Random(seed)))
+        return made if self.thinks is None else self.thinks.before(made, seed)

@@ -76,6 +76,9 @@ class Exchange(Protocol):
     def on_gone(self, callback: Callable[[], None]) -> None:
         """Call back if the client goes before the answer is complete."""
 
+    def later(self, act: Callable[[], None]) -> None:
+        """Do this where the engine's state may be touched: at once, or from a thread soon."""
+
 
 Handler = Callable[[Exchange], None]
 
@@ -85,7 +88,7 @@ class Route:
     """A method and a path; ``while_loading`` answers before readiness.
 
     ``aside``: the handler of a large request may run on another thread, for it touches nothing but
-    the request before it answers or has the host generate.
+    the request before it answers or has the host generate, or does so by ``Exchange.later``.
 
     In the path a ``{name}`` part goes up to the next slash, ``{name:path}`` beyond it. A surface
     that listens while it loads answers routes without ``while_loading`` as unready.

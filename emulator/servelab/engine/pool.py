@@ -11,9 +11,9 @@ from typing import Any
 
 from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine.metering import Load
-from servelab.engine.worker import LINE_LIMIT_BYTES
 
 LOGGER = logging.getLogger(__name__)
+LINE_LIMIT_BYTES = 16 * 1024 * 1024  # of a command, an answer or a log
 START_LIMIT_REAL_S = 60.0
 STOP_LIMIT_REAL_S = 5.0
 LOADS_LIMIT_REAL_S = 2.0

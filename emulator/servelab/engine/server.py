@@ -20,7 +20,7 @@ from servelab.engine.exchange import Exchange
 from servelab.engine.httpd.server import HttpServer
 from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Choice, Reply
-from servelab.engine.surfaces import bounding, registry
+from servelab.engine.surfaces import bounding, logs, registry
 from servelab.engine.surfaces.surface import ManyPorts, State
 from servelab.engine.text import lengths
 from servelab.engine.text.answers import Answer
@@ -28,7 +28,8 @@ from servelab.engine.text.transcript import Transcript
 
 BACKLOG = 2048
 _CHAT = "/chat/completions"
-# Different texts made for one request; further choices repeat them. Words cost nothing to make.
+# Different texts or thoughts made for one request; further choices repeat them. Words alone cost
+# nothing to make.
 MOST_TEXTS = 16
 # vLLM tells its load every 10 s while it has any.
 LOAD_LOG_REAL_S = 10.0
@@ -72,7 +73,7 @@ class EngineServer:
         self.load: Load = self._core if control is None else control.load(self._core)
         self.exporter: Exporter = outside.exporter(spec, self.load, time.time())
         self.driver = Driver(self._core, clock, self.exporter)
-        self._log = outside.log
+        self._log = logs.of(spec.profile.engine, spec.options)
         self._control = control
         self._surface = surface = outside.surface(self)
         if control is not None:
@@ -275,6 +276,7 @@ class EngineServer:
 
 def _answer(call: Call, seed: int, planned: Sequence[tuple[CoreRequest, Choice]]) -> Answer:
     """What the next choice says."""
-    if call.write is not None and len(planned) >= MOST_TEXTS:
+    made = call.write is not None or call.thinks is not None
+    if made and len(planned) >= MOST_TEXTS:
         return planned[len(planned) % MOST_TEXTS][1].answer
     return call.answer(seed)

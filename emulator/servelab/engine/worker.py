@@ -24,10 +24,10 @@ from servelab.engine.admin import documents
 from servelab.engine.admin.control import Control
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.httpd import loops
+from servelab.engine.pool import LINE_LIMIT_BYTES
 from servelab.engine.server import EngineServer
 
 LOGGER = logging.getLogger(__name__)
-LINE_LIMIT_BYTES = 16 * 1024 * 1024
 LOG_FLUSH_REAL_S = 0.02
 _PR_SET_PDEATHSIG = 1
 

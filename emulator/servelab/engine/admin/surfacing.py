@@ -159,3 +159,6 @@ class _Scrape:
 
     def on_gone(self, callback: Callable[[], None]) -> None:
         """Nobody goes."""
+
+    def later(self, act: Callable[[], None]) -> None:
+        act()

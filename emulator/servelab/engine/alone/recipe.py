@@ -14,7 +14,7 @@ from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.alone.settings import Settings
 from servelab.engine.assembly import EngineSpec
-from servelab.engine.surfaces import registry
+from servelab.engine.surfaces import logs
 from servelab.timing import jitter
 
 EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --port 8000"
@@ -134,7 +134,7 @@ def _start(launch: launches.Launch, gpu: gpus.Gpu, seed: int) -> Start:
         (wire.Phase.WEIGHT_LOAD, planned.weights.duration_s),
         (wire.Phase.WARM_UP, planned.warm_up_s),
     )
-    said = registry.of(launch.engine, launch.options).log.start_lines(launch, planned, gpu)
+    said = logs.of(launch.engine, launch.options).start_lines(launch, planned, gpu)
     lines: list[Line] = []
     begins_s = 0.0
     for phase, planned_s in parts:

@@ -138,6 +138,10 @@ class Answer:
         elif self._line is not None:
             self._on_gone.append(callback)
 
+    def later(self, act: Callable[[], None]) -> None:
+        """Do it at once: this is the loop's thread."""
+        act()
+
     def cut(self) -> None:
         """The client is gone: say so in the loop's next turn."""
         line, self._line = self._line, None

@@ -66,6 +66,9 @@ class DistantExchange:
     def on_gone(self, callback: Callable[[], None]) -> None:
         self._do(self._answer.on_gone, callback)
 
+    def later(self, act: Callable[[], None]) -> None:
+        self._do(act)
+
     def _do(self, act: Callable[..., None], *arguments: object) -> None:
         if threading.get_ident() == self._thread:
             act(*arguments)

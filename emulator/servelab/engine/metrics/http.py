@@ -64,13 +64,19 @@ class Watched:
 
         self._exchange.on_gone(gone)
 
+    def later(self, act: Callable[[], None]) -> None:
+        """Do this where the engine's state may be touched."""
+        self._exchange.later(act)
+
     def _told(self, status: int) -> None:
-        self._http.responded(self._path, self.request.method, status)
+        method = self.request.method
+        self._exchange.later(lambda: self._http.responded(self._path, method, status))
 
     def _close(self) -> None:
         if self._open:
             self._open = False
-            self._http.active.at(endpoint=self._path, method=self.request.method).add(-1)
+            active = self._http.active.at(endpoint=self._path, method=self.request.method)
+            self._exchange.later(lambda: active.add(-1))
 
 
 class Http:
@@ -94,8 +100,7 @@ class Http:
 
         def handle(exchange: Exchange) -> None:
             method = exchange.request.method
-            self._requests.at(endpoint=path, method=method).add(1)
-            self.active.at(endpoint=path, method=method).add(1)
+            exchange.later(lambda: self._arrived(path, method))
             watched = Watched(exchange, self, path)
             try:
                 handler(watched)
@@ -104,6 +109,10 @@ class Http:
                 raise
 
         return handle
+
+    def _arrived(self, path: str, method: str) -> None:
+        self._requests.at(endpoint=path, method=method).add(1)
+        self.active.at(endpoint=path, method=method).add(1)
 
     def responded(self, path: str, method: str, status: int) -> None:
         """Count an answer."""

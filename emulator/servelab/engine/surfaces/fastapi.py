@@ -38,7 +38,8 @@ class Application:
 
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response:
         """A detail; the router names the method of the path's first route only."""
-        return wrong_method(allowed)
+        named = ", ".join(allowed) if "HEAD" in allowed else allowed[0]
+        return wrong_method([named])
 
     def unready(self, request: Request) -> Response:
         """It does not listen while it loads."""

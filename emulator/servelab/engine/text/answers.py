@@ -14,6 +14,12 @@ class Answer(ABC):
     """A text by token. ``tokens`` is how many it has; None: it never ends."""
 
     tokens: int | None = None
+    head_tokens = 0  # of them, before what it says
+
+    @property
+    def said(self) -> "Answer":
+        """What it says, without what stands before."""
+        return self
 
     @property
     def period_tokens(self) -> int | None:
@@ -80,9 +86,10 @@ class Words(Answer):
 class Written(Answer):
     """A given text."""
 
-    __slots__ = ("_ids", "_pieces")
+    __slots__ = ("_ids", "_pieces", "source")
 
     def __init__(self, text: str) -> None:
+        self.source = text
         self._ids = encoding.encode(text)
         decoder = codecs.getincrementaldecoder("utf-8")()
         self._pieces = [decoder.decode(encoding.piece(token)).encode() for token in self._ids]

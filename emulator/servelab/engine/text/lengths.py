@@ -41,7 +41,7 @@ def ending(call: Call, limit_tokens: int, answer: Answer, rng: random.Random | N
     end = Ending(limit_tokens, FinishReason.LENGTH)
     natural = answer.tokens
     if natural is None and rng is not None:
-        natural = max(natural_tokens(rng), call.min_tokens)
+        natural = answer.head_tokens + max(natural_tokens(rng), call.min_tokens)
     if natural is not None and natural < limit_tokens:
         end = Ending(natural, FinishReason.STOP)
     if call.stop or call.stop_token_ids:

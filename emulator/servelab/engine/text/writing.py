@@ -5,7 +5,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from servelab.engine.text import instances, patterns, scalars
+from servelab.engine.text import dialects, instances, patterns, scalars
 from servelab.engine.text.template import Function
 
 # A text from chance: another choice of the same request gets other chance.
@@ -74,8 +74,8 @@ def free(rng: random.Random) -> str:
     return scalars.words(rng)
 
 
-def call(functions: Sequence[Function]) -> Write:
-    """A call of one of the functions, as the chat template writes calls of earlier answers."""
+def call(functions: Sequence[Function], dialect: dialects.Dialect = dialects.HERMES) -> Write:
+    """A call of one of the functions; the chat template writes those of earlier answers so too."""
     known = [
         (function.name, by_schema({"type": "object", **(function.parameters or {})}))
         for function in functions
@@ -83,8 +83,7 @@ def call(functions: Sequence[Function]) -> Write:
 
     def write(rng: random.Random) -> str:
         name, arguments = rng.choice(known)
-        body = f'{{"name": {_json(name)}, "arguments": {arguments(rng)}}}'
-        return CALL_START + body + CALL_END
+        return dialect(name, json.loads(arguments(rng)))
 
     return write
 

@@ -4,7 +4,7 @@ import pytest
 
 from modelserve.api.spec import EngineType
 from servelab.engine import assembly
-from servelab.engine.core.config import Policy
+from servelab.engine.core.config import CoreConfig, Policy
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 H100 = "NVIDIA-H100-80GB-HBM3"
@@ -90,3 +90,34 @@ def test_tensorrt_llm_packs_and_pauses_if_its_file_says_so() -> None:
 
 def test_every_engine_has_rules() -> None:
     assert set(assembly.RULES) == set(EngineType)
+
+
+def config_of(*command: str) -> CoreConfig:
+    container = {"name": "engine", "image": "registry.example/engine", "command": [*command]}
+    return assembly.build(container, {}, H100, seed=0).config
+
+
+def test_vllm_is_told_how_it_admits() -> None:
+    words = ("--max-num-active-seqs=7", "--no-scheduler-reserve-full-isl", "--watermark=0.1")
+    shares = ("--long-prefill-token-threshold=100", "--long-prefill-token-threshold-adaptive")
+    config = config_of("vllm", "serve", LLAMA, *words, *shares)
+    assert (config.slots, config.reserve_prompts, config.fair_prefills) == (7, False, True)
+    assert config.spare_blocks == config.kv_blocks // 10
+    plain = config_of("vllm", "serve", LLAMA)
+    assert (plain.reserve_prompts, plain.fair_prefills, plain.spare_blocks) == (True, False, 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "gap"),
+    [
+        ((), None),
+        (("--enable-priority-scheduling",), 10),
+        (("--enable-priority-scheduling", "--priority-scheduling-preemption-threshold=3"), 3),
+        (("--enable-priority-scheduling", "--disable-priority-preemption"), None),
+    ],
+)
+def test_sglang_lets_one_make_way_for_another_if_it_goes_by_priority(
+    words: tuple[str, ...], gap: int | None
+) -> None:
+    config = config_of("python3", "-m", "sglang.launch_server", "--model-path", LLAMA, *words)
+    assert config.priority_gap == gap

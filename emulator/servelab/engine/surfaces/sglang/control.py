@@ -110,6 +110,9 @@ class Control:
 
     def start(self, exchange: Exchange, generate: Callable[[], None]) -> None:
         """Put a request into the core, now or once the server continues."""
+        exchange.later(lambda: self._start(exchange, generate))
+
+    def _start(self, exchange: Exchange, generate: Callable[[], None]) -> None:
         if not self.paused:
             generate()
             return

@@ -51,6 +51,10 @@ class Detached:
     def on_gone(self, callback: Callable[[], None]) -> None:
         """There is nobody who could go."""
 
+    def later(self, act: Callable[[], None]) -> None:
+        """It is made where the engine's state may be touched."""
+        act()
+
 
 class Responses:
     """The API."""
@@ -66,7 +70,7 @@ class Responses:
     def routes(self) -> Sequence[Route]:
         """Its routes."""
         return (
-            Route("POST", PATH, self._create),
+            Route("POST", PATH, self._create, aside=True),
             Route("GET", f"{PATH}/{{name}}", self._retrieve),
             Route("POST", f"{PATH}/{{name}}/cancel", self._cancel),
         )
@@ -90,7 +94,7 @@ class Responses:
             asked = responses.asked(request, found, rid, self._host.served)
             reply = responses_replies.ResponsesWhole(asked, self._server, document)
             if request.background:
-                self._run(exchange, reply, document, items)
+                exchange.later(lambda: self._run(exchange, reply, document, items))
             else:
                 self._control.start(exchange, lambda: self._host.generate(exchange, reply))
             return

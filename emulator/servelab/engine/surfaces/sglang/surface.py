@@ -1,5 +1,6 @@
 """The outside of SGLang's HTTP server, which is FastAPI on uvicorn."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 
 from modelserve.errors import ModelServeError
@@ -57,14 +58,17 @@ class SglangSurface(fastapi.Application):
     def _table(self) -> Sequence[Route]:
         chat, native_routes = ("/v1/chat/completions", "/invocations"), ("POST", "PUT")
         return (
-            *(Route("POST", path, self._chat) for path in chat),
-            Route("POST", "/v1/completions", self._completion),
-            *(Route(method, "/generate", self._generate) for method in native_routes),
+            *(Route("POST", path, self._chat, aside=True) for path in chat),
+            Route("POST", "/v1/completions", self._completion, aside=True),
+            *(Route(each, "/generate", self._generate, aside=True) for each in native_routes),
             *(Route(method, "/encode", self._no_encoding) for method in native_routes),
             *(Route(method, "/classify", self._no_encoding) for method in native_routes),
             Route("POST", "/v1/embeddings", self._no_embeddings),
-            *(Route("POST", path, self._tokenize) for path in ("/tokenize", "/v1/tokenize")),
-            *(Route("POST", path, self._detokenize) for path in ("/detokenize", "/v1/detokenize")),
+            *(Route("POST", f"{at}/tokenize", self._tokenize, aside=True) for at in ("", "/v1")),
+            *(
+                Route("POST", f"{at}/detokenize", self._detokenize, aside=True)
+                for at in ("", "/v1")
+            ),
             *responding.Responses(self._host, self._telling, self._control).routes(),
             *self._control.routes(),
             *info.Info(self._host, self._control).routes(),
@@ -116,7 +120,7 @@ class SglangSurface(fastapi.Application):
         handler = route.handler
         if self._exporter is not None:
             handler = self._exporter.http.counted(route.path, handler, self.refused)
-        return Route(route.method, route.path, handler, handler)
+        return dataclasses.replace(route, handler=handler, while_loading=handler)
 
     def _chat(self, exchange: Exchange) -> None:
         request = exchange.request

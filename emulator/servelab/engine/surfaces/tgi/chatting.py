@@ -33,9 +33,9 @@ class Chats:
 
     def put(self, exchange: Exchange, body: dict[str, Any]) -> None:
         """Have a chat answered. Raises Refusal."""
-        self._exporter.count_arrival()
+        exchange.later(self._exporter.count_arrival)
         given = templated(body)
-        self._exporter.count_arrival()
+        exchange.later(self._exporter.count_arrival)
         offered = tools.used(body)
         if tools.declines(body, offered):
             self._decline(exchange, body, given)
@@ -86,7 +86,7 @@ class Chats:
         plain = asking.templated(body["messages"])
 
         def again(exchange: Exchange, declined: declining.Declined) -> None:
-            self._exporter.count_arrival()
+            exchange.later(self._exporter.count_arrival)
             self._answer(exchange, body, plain, declined=declined)
 
         def build(asked: Asked) -> Reply:

@@ -125,3 +125,7 @@ class Begun:
     def on_gone(self, callback: Callable[[], None]) -> None:
         """As the inner one."""
         self._inner.on_gone(callback)
+
+    def later(self, act: Callable[[], None]) -> None:
+        """As the inner one."""
+        self._inner.later(act)

@@ -74,12 +74,17 @@ class Starter:
         """Put a request into the core. In a stream a refusal is an event of it."""
         try:
             asked = ask()
-            self._host.generate(exchange, build(asked))
         except Refusal as refusal:
-            self._exporter.count_failure(refusal.label)
+            self._failed(exchange, refusal)
             if refuse is None:
                 raise
             refuse(refusal)
+        else:
+            exchange.later(lambda: self._put(exchange, asked, build, refuse))
+
+    def _put(self, exchange: Exchange, asked: Asked, build: Build, refuse: Refuse | None) -> None:
+        try:
+            self._host.generate(exchange, build(asked))
         except QueueFull as full:
             if refuse is None:
                 raise
@@ -89,9 +94,12 @@ class Starter:
                 limit = asked.call.limit_tokens(prompt, self._host.served)
                 self._exporter.count_validated(prompt.tokens, min(limit, asking.CHUNK_TOKENS))
 
-    def fail(self, refusal: Refusal) -> None:
-        self._exporter.count_failure(refusal.label)
+    def fail(self, exchange: Exchange, refusal: Refusal) -> None:
+        self._failed(exchange, refusal)
         raise refusal
+
+    def _failed(self, exchange: Exchange, refusal: Refusal) -> None:
+        exchange.later(lambda: self._exporter.count_failure(refusal.label))
 
     def openai_refuse(self, exchange: Exchange, characters: int) -> Callable[[Refusal], None]:
         def refuse(refusal: Refusal) -> None:

@@ -48,9 +48,9 @@ class TgiSurface:
             ("/tokenize", self._plain.tokenize),
         )
         self._routes = (
-            *(Route("POST", path, self._guarded(handler)) for path, handler in asked),
+            *(Route("POST", path, self._guarded(handler), aside=True) for path, handler in asked),
             *self._plain.routes(),
-            Route("POST", "/chat_tokenize", self._limited(self._chat_tokenize)),
+            Route("POST", "/chat_tokenize", self._limited(self._chat_tokenize), aside=True),
         )
 
     def routes(self) -> Sequence[Route]:
@@ -116,7 +116,7 @@ class TgiSurface:
     def _put(
         self, exchange: Exchange, body: dict[str, Any], *, stream: bool, listed: bool = False
     ) -> None:
-        self._exporter.count_arrival()
+        exchange.later(self._exporter.count_arrival)
         given = Input(body["inputs"])
         answered = self._exporter.count_answered
         if stream:
@@ -140,17 +140,21 @@ class TgiSurface:
         self._put_completion(exchange, self._read(bodies.COMPLETION, exchange))
 
     def _put_completion(self, exchange: Exchange, body: dict[str, Any]) -> None:
-        self._exporter.count_arrival()
+        exchange.later(self._exporter.count_arrival)
         if body["suffix"] is not None:
             message = "Suffix is not supported and can be achieved by preprocessing the prompt."
-            self._starter.fail(Refusal(message, "suffix not supported", label="validation"))
+            self._starter.fail(
+                exchange, Refusal(message, "suffix not supported", label="validation")
+            )
         most = self._limits.client_batch_size
         if len(body["prompt"]) > most:
             message = f"Number of prompts exceeds the maximum allowed batch size of {most}"
-            self._starter.fail(Refusal(message, "batch size exceeded", label="validation"))
+            self._starter.fail(
+                exchange, Refusal(message, "batch size exceeded", label="validation")
+            )
         given = [Input(prompt) for prompt in body["prompt"]]
         for _ in given:
-            self._exporter.count_arrival()
+            exchange.later(self._exporter.count_arrival)
         head = openai.Head(self._plain.model_id, int(self._host.unix_s()))
         answered, stream = self._exporter.count_answered, body["stream"]
         ask = self._starter.ask(given, asking.completion_parameters(body), stream=stream)
@@ -173,7 +177,7 @@ class TgiSurface:
 
     def _chat_tokenize(self, exchange: Exchange) -> None:
         body = self._read(bodies.CHAT, exchange)
-        self._exporter.count_arrival()
+        exchange.later(self._exporter.count_arrival)
         exchange.respond(plain.chat_tokens(chatting.templated(body)))
 
     def _read(self, kind: serde.Kind, exchange: Exchange) -> dict[str, Any]:

@@ -53,9 +53,14 @@ class Native:
                 Route("GET", path, self._of_model(self._metadata)),
                 Route("GET", f"{path}/ready", self._of_model(_healthy)),
                 Route("GET", f"{path}/config", self._of_model(self._config)),
-                Route("POST", f"{path}/infer", self._of_model(self._infer)),
-                Route("POST", f"{path}/generate", self._of_model(self._generate)),
-                Route("POST", f"{path}/generate_stream", self._of_model(self._generate_stream)),
+                Route("POST", f"{path}/infer", self._of_model(self._infer), aside=True),
+                Route("POST", f"{path}/generate", self._of_model(self._generate), aside=True),
+                Route(
+                    "POST",
+                    f"{path}/generate_stream",
+                    self._of_model(self._generate_stream),
+                    aside=True,
+                ),
             ]
         return routes
 
@@ -127,8 +132,12 @@ class Native:
 
     def _put(self, exchange: Exchange, reply: Reply, model: str) -> None:
         """Into the core; a full queue is the dynamic batcher's. Raises TritonError."""
-        self._host.generate(exchange, reply)
-        self._exporter.attribute(reply.ids, model, round(self._host.unix_s() * 1000))
+
+        def put() -> None:
+            self._host.generate(exchange, reply)
+            self._exporter.attribute(reply.ids, model, round(self._host.unix_s() * 1000))
+
+        exchange.later(put)
 
 
 def _healthy(exchange: Exchange) -> None:

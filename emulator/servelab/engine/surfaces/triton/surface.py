@@ -109,8 +109,8 @@ class TritonSurface:
             Route("GET", "/health/ready", self._ready),
             Route("GET", "/v1/models", self._models),
             Route("GET", "/v1/models/{model}", self._model),
-            Route("POST", "/v1/completions", self._completion),
-            Route("POST", "/v1/chat/completions", self._chat),
+            Route("POST", "/v1/completions", self._completion, aside=True),
+            Route("POST", "/v1/chat/completions", self._chat, aside=True),
         )
 
     def _metrics(self, exchange: Exchange) -> None:

@@ -2,13 +2,18 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, Field, field_validator, model_validator
+from typing import Any
 
 from servelab.engine.calls import Call, Served
 from servelab.engine.surfaces import events
-from servelab.engine.surfaces.vllm import bodies, messages, protocol, reading, refusals, rules
+from servelab.engine.surfaces.vllm import (
+    anthropic_bodies,
+    bodies,
+    messages,
+    protocol,
+    reading,
+    refusals,
+)
 
 # Anthropic's word for a refusal, by HTTP status.
 KINDS = {
@@ -21,136 +26,10 @@ KINDS = {
     503: "overloaded_error",
 }
 
-Display = Literal["summarized", "omitted", "updates"]
-BlockKind = Literal[
-    "text",
-    "image",
-    "tool_use",
-    "tool_result",
-    "tool_reference",
-    "thinking",
-    "redacted_thinking",
-    "tool_addition",
-    "tool_removal",
-]
-
-
-class Block(BaseModel):
-    type: BlockKind
-    text: str | None = None
-    source: dict[str, Any] | None = None
-    id: str | None = None
-    tool_use_id: str | None = None
-    name: str | None = None
-    input: dict[str, Any] | None = None
-    content: str | list[dict[str, Any]] | None = None
-    is_error: bool | None = None
-    thinking: str | None = None
-
-
-class Message(BaseModel):
-    role: Literal["user", "assistant", "system"]
-    content: str | list[Block]
-
-
-class Tool(BaseModel):
-    name: str
-    description: str | None = None
-    input_schema: dict[str, Any]
-
-
-class ToolChoice(BaseModel):
-    type: Literal["auto", "any", "tool", "none"]
-    name: str | None = None
-    disable_parallel_tool_use: bool | None = None
-
-    @model_validator(mode="after")
-    def named(self) -> "ToolChoice":
-        """A certain tool has a name."""
-        if self.type == "tool" and not self.name:
-            raise ValueError("tool_choice.name is required when type is 'tool'")
-        return self
-
-
-class Enabled(BaseModel):
-    type: Literal["enabled"]
-    budget_tokens: int = Field(ge=1024)
-    display: Display | None = None
-
-
-class Disabled(BaseModel):
-    type: Literal["disabled"]
-
-
-class Adaptive(BaseModel):
-    type: Literal["adaptive"]
-    display: Display | None = None
-
-
-class OutputFormat(BaseModel):
-    json_schema: bodies.Arguments | None = Field(default=None, alias="schema")
-    type: Literal["json_schema"] = "json_schema"
-
-
-class OutputConfig(BaseModel):
-    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
-    format: OutputFormat | None = None
-
-
-class CountRequest(BaseModel):
-    model: str
-    messages: list[Message]
-    output_config: OutputConfig | None = None
-    thinking: Annotated[Enabled | Disabled | Adaptive, Field(discriminator="type")] | None = None
-    system: str | list[Block] | None = None
-    tool_choice: ToolChoice | None = None
-    tools: list[Tool] | None = None
-    chat_template_kwargs: bodies.Arguments | None = None
-
-    @field_validator("model")
-    @classmethod
-    def named(cls, name: str) -> str:
-        """An empty name is none."""
-        if not name:
-            raise ValueError("a model is required")
-        return name
-
-
-class MessagesRequest(CountRequest):
-    max_tokens: int
-    metadata: dict[str, Any] | None = None
-    stop_sequences: Annotated[list[str], Field(max_length=rules.MAX_STOP_STRINGS)] | None = None
-    stream: bool | None = False
-    temperature: float | None = None
-    top_k: int | None = None
-    top_p: float | None = None
-    mm_payload: Literal["tensors", "none"] = "tensors"
-    return_mm_kwargs: bool | None = None
-    cache_salt: bodies.CacheSalt | None = None
-    watermarking: bool | None = None
-    kv_transfer_params: bodies.Arguments | None = None
-    ec_transfer_params: bodies.Arguments | None = None
-    vllm_xargs: bodies.ExtraArguments | None = None
-
-    @field_validator("max_tokens")
-    @classmethod
-    def positive(cls, tokens: int) -> int:
-        """At least one token."""
-        if tokens <= 0:
-            raise ValueError("max_tokens must be positive")
-        return tokens
-
-    @model_validator(mode="after")
-    def bounded(self) -> "MessagesRequest":
-        """Thoughts leave room for an answer."""
-        if isinstance(self.thinking, Enabled) and self.thinking.budget_tokens >= self.max_tokens:
-            raise ValueError("thinking.budget_tokens must be less than max_tokens")
-        return self
-
 
 def parse(raw: bytes, content_type: str, served: Served) -> Call:
     """A messages request. Raises Refusal."""
-    request = reading.validate(MessagesRequest, reading.load(raw, content_type))
+    request = reading.validate(anthropic_bodies.MessagesRequest, reading.load(raw, content_type))
     body: dict[str, Any] = {
         "model": request.model,
         "max_completion_tokens": request.max_tokens,
@@ -163,8 +42,9 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
         "kv_transfer_params": request.kv_transfer_params,
         "ec_transfer_params": request.ec_transfer_params,
         "vllm_xargs": request.vllm_xargs,
+        "chat_template_kwargs": request.chat_template_kwargs,
     }
-    if isinstance(request.thinking, Enabled):
+    if isinstance(request.thinking, anthropic_bodies.Enabled):
         body["thinking_token_budget"] = request.thinking.budget_tokens
     try:
         body |= {"messages": _chat(request)} | _tools(request)
@@ -176,7 +56,7 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
 
 def count(raw: bytes, content_type: str, served: Served) -> dict[str, Any]:
     """The answer to how many tokens a prompt takes. Raises Refusal."""
-    request = reading.validate(CountRequest, reading.load(raw, content_type))
+    request = reading.validate(anthropic_bodies.CountRequest, reading.load(raw, content_type))
     body: dict[str, Any] = {"model": request.model}
     try:
         body |= {"messages": _chat(request)} | _tools(request)
@@ -202,7 +82,7 @@ def translated(refusal: refusals.Refusal) -> Refused:
     return Refused(str(refusal), status=refusal.status, kind=kind)
 
 
-def _tools(request: CountRequest) -> dict[str, Any]:
+def _tools(request: anthropic_bodies.CountRequest) -> dict[str, Any]:
     """Its tools and its choice among them as those of a chat."""
     if request.tools is None:
         if request.tool_choice is None or request.tool_choice.type == "none":
@@ -229,7 +109,7 @@ def _tools(request: CountRequest) -> dict[str, Any]:
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 
 
-def _chat(request: CountRequest) -> list[dict[str, Any]]:
+def _chat(request: anthropic_bodies.CountRequest) -> list[dict[str, Any]]:
     """Its messages as those of a chat; thoughts do not count."""
     said: list[dict[str, Any]] = []
     if request.system and (text := _system(request.system)):
@@ -245,13 +125,13 @@ def _chat(request: CountRequest) -> list[dict[str, Any]]:
     return said
 
 
-def _system(content: str | Sequence[Block]) -> str:
+def _system(content: str | Sequence[anthropic_bodies.Block]) -> str:
     """A system prompt, without the header in which a client attributes its requests."""
     parts = [content] if isinstance(content, str) else [block.text or "" for block in content]
-    return "".join(part for part in parts if not part.startswith("x-anthropic-billing-header"))
+    return "".join(part for part in parts if not part.startswith(messages.BILLING))
 
 
-def _turns(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+def _turns(role: str, blocks: Sequence[anthropic_bodies.Block]) -> list[dict[str, Any]]:
     """A message's blocks: what tools answered, each by itself, then the message."""
     said, parts, calls = [], [], []
     for block in blocks:

@@ -1,6 +1,7 @@
 """Answers in the shape of Anthropic's messages API."""
 
 import json
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,8 @@ from servelab.engine.calls import Call
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces import fastapi
-from servelab.engine.surfaces.vllm import chunks, replies, tools
+from servelab.engine.surfaces.vllm import chunks, replies, thinking, tools
+from servelab.engine.text import thoughts
 
 
 def stop_reason(choice: Choice, *, called: bool = False) -> tuple[str | None, str | None]:
@@ -58,9 +60,12 @@ class MessagesWhole(WholeReply):
     def _blocks(self, choice: Choice) -> tuple[list[dict[str, Any]], bool]:
         """The content, and whether a tool is called in it."""
         text: str | None = choice.text
+        thought: str | None = None
         made: list[dict[str, Any]] = []
+        if self.call.thinks is not None:
+            thought, text = thinking.split(choice)
         if self.call.calling is not None:
-            text, made = tools.message(self._head, self.call, choice)
+            text, made = tools.message(self._head, self.call, choice, text or "")
         blocks: list[dict[str, Any]] = [
             {
                 "type": "tool_use",
@@ -70,8 +75,11 @@ class MessagesWhole(WholeReply):
             }
             for each in made
         ]
-        if text or not blocks:
+        if text or not (blocks or thought):
             blocks.insert(0, {"type": "text", "text": text or ""})
+        if thought:
+            told = {"thinking": thought, "signature": _signature(self._head)}
+            blocks.insert(0, {"type": "thinking", **told})
         return blocks, bool(made)
 
 
@@ -81,7 +89,9 @@ class MessagesStream(StreamedReply):
     def __init__(self, head: chunks.Head, call: Call) -> None:
         super().__init__(call)
         self._head = head
-        self._block = False
+        self._block: str | None = None  # the kind of the block that is open
+        self._index = -1
+        self._told = 0  # characters of the answer
         self._deltas: tools.Deltas | None = None
 
     def add(self, choices: Sequence[Choice]) -> None:
@@ -103,32 +113,59 @@ class MessagesStream(StreamedReply):
         parts.append(_event({"type": "message_start", "message": message}))
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
+        if self.call.thinks is not None:
+            text = self._after_thoughts(choice, text, parts)
         if self._deltas is not None:
             for told in self._deltas.after(text):
-                parts.append(self._called(told))
-            return
-        if not text:
-            return
-        if not self._block:
-            self._block = True
-            start = {"type": "text", "text": ""}
-            event = {"type": "content_block_start", "content_block": start, "index": 0}
-            parts.append(_event(event))
-        parts.append(_BEFORE + json.dumps(text)[1:-1].encode() + _AFTER)
+                self._call(told, parts)
+        elif text:
+            self._open({"type": "text", "text": ""}, parts)
+            parts.append(_DELTA % (json.dumps(text)[1:-1].encode(), self._index))
 
-    def _called(self, told: Mapping[str, Any]) -> bytes:
-        """An event of the block that calls a tool."""
+    def _after_thoughts(self, choice: Choice, text: str, parts: list[bytes]) -> str:
+        """What is said of the next part of the text, once what is thought of it is told."""
+        assert isinstance(choice.answer, thoughts.Thinking)
+        before, self._told = self._told, self._told + len(text)
+        thought, said = choice.answer.split(text, before)
+        if thought:
+            self._open({"type": "thinking", "thinking": ""}, parts)
+            self._delta({"type": "thinking_delta", "thinking": thought}, parts)
+        return said
+
+    def _open(self, block: dict[str, Any], parts: list[bytes]) -> None:
+        """Begin a block, unless it is one of the kind that is open."""
+        if self._block == block["type"]:
+            return
+        self._close(parts)
+        self._block = block["type"]
+        self._index += 1
+        start = {"type": "content_block_start", "content_block": block, "index": self._index}
+        parts.append(_event(start))
+
+    def _close(self, parts: list[bytes]) -> None:
+        if self._block == "thinking":
+            told = {"type": "signature_delta", "signature": _signature(self._head)}
+            self._delta(told, parts)
+        if self._block is not None:
+            parts.append(_event({"type": "content_block_stop", "index": self._index}))
+        self._block = None
+
+    def _delta(self, delta: dict[str, Any], parts: list[bytes]) -> None:
+        event = {"type": "content_block_delta", "delta": delta, "index": self._index}
+        parts.append(_event(event))
+
+    def _call(self, told: Mapping[str, Any], parts: list[bytes]) -> None:
+        """Events of the block that calls a tool."""
         function = told["function"]
         if "id" in told:
-            self._block = True
             block = {"type": "tool_use", "id": told["id"], "name": function["name"], "input": {}}
-            return _event({"type": "content_block_start", "content_block": block, "index": 0})
-        delta = {"type": "input_json_delta", "partial_json": function["arguments"]}
-        return _event({"type": "content_block_delta", "delta": delta, "index": 0})
+            self._open(block, parts)
+        if "arguments" in function:
+            delta = {"type": "input_json_delta", "partial_json": function["arguments"]}
+            self._delta(delta, parts)
 
     def finish(self, parts: list[bytes]) -> None:
-        if self._block:
-            parts.append(_event({"type": "content_block_stop", "index": 0}))
+        self._close(parts)
         called = self._deltas is not None and self._deltas.begun
         reason, sequence = stop_reason(self.choices[0], called=called)
         counts = _usage(self)
@@ -151,11 +188,16 @@ def _event(document: dict[str, Any]) -> bytes:
     return chunks.event(document, document["type"])
 
 
-# Prebuilt: what stands before and after the text of a delta.
-_BEFORE, _AFTER = _event(
+# Prebuilt, with places for the text of a delta and the number of its block.
+_DELTA = _event(
     {
         "type": "content_block_delta",
-        "delta": {"type": "text_delta", "text": "TEXT"},
+        "delta": {"type": "text_delta", "text": "%b"},
         "index": 0,
     }
-).split(b"TEXT")
+).replace(b'"index":0', b'"index":%d')
+
+
+def _signature(head: chunks.Head) -> str:
+    """What a client gives back with the thoughts; nobody looks at it."""
+    return uuid.uuid5(uuid.NAMESPACE_OID, head.id).hex

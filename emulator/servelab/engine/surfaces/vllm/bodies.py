@@ -14,8 +14,8 @@ from pydantic import (
     model_validator,
 )
 
-from servelab.engine.surfaces.vllm import extensions, messages, rules
-from servelab.engine.surfaces.vllm.messages import Message
+from servelab.engine.surfaces.vllm import extensions, messages, orders, rules
+from servelab.engine.surfaces.vllm.messages import Messages
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
@@ -34,10 +34,10 @@ ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "
 class Body(BaseModel):
     """A part of a request.
 
-    Its errors are told in the order of its fields, but those of ``told_first`` before the others.
+    Its errors are told in the order of ``told_in``, and beyond that in that of its fields.
     """
 
-    told_first: ClassVar[tuple[str, ...]] = ()
+    told_in: ClassVar[tuple[str, ...]] = ()
     model_config = ConfigDict(extra="ignore", protected_namespaces=())
 
     @model_validator(mode="wrap")
@@ -81,13 +81,25 @@ class LegacyStructuralTagFormat(Body):
     triggers: list[str]
 
 
+_WISHES = {"json_schema", "regex", "choice", "grammar", "json_object", "structural_tag"}
+
+
 class StructuredOutputs(Body):
     json_schema: str | dict[str, Any] | None = Field(default=None, alias="json")
     regex: str | None = None
     choice: list[str] | None = None
     grammar: str | None = None
     json_object: bool | None = None
+    disable_any_whitespace: bool = False
+    disable_additional_properties: bool = False
+    whitespace_pattern: str | None = None
     structural_tag: str | None = None
+
+    @model_validator(mode="after")
+    def single(self) -> "StructuredOutputs":
+        """It holds one wish. Raises Refusal."""
+        rules.single_wish(self.model_dump(by_alias=True, include=_WISHES, exclude_none=True))
+        return self
 
 
 class RepetitionDetection(Body):
@@ -190,15 +202,9 @@ class Rendered(Body):
 
 
 class ChatRequest(Sampling, Rendered):
-    told_first = (
-        *("messages", "model", "frequency_penalty", "logit_bias", "logprobs", "top_logprobs"),
-        *("max_tokens", "max_completion_tokens", "n", "presence_penalty", "response_format"),
-        *("seed", "stop", "stream", "stream_options", "temperature", "top_p", "tools"),
-        *("tool_choice", "reasoning_effort", "thinking_token_budget", "include_reasoning"),
-        *("parallel_tool_calls", "user"),
-    )
+    told_in = orders.CHAT
 
-    messages: list[Message]
+    messages: Messages
     logprobs: bool | None = False
     top_logprobs: Count = 0
     max_tokens: int | None = None
@@ -231,10 +237,7 @@ class ChatRequest(Sampling, Rendered):
 
 
 class CompletionRequest(Sampling):
-    told_first = (
-        *("model", "prompt", "echo", "frequency_penalty", "logit_bias", "logprobs", "max_tokens"),
-        *("n", "presence_penalty", "seed", "stop", "stream", "stream_options", "suffix"),
-    )
+    told_in = orders.COMPLETION
 
     prompt: list[TokenId] | list[list[TokenId]] | str | list[str] | None = None
     echo: bool | None = False
@@ -265,13 +268,16 @@ class TokenizePrompt(Body):
     prompt: str
     add_special_tokens: bool = True
     return_token_strs: bool | None = False
+    # No fields of vLLM's schema, but it looks for them.
+    mm_processor_kwargs: Any = None
+    media_io_kwargs: Any = None
 
 
 class TokenizeChat(Rendered):
-    told_first = ("model", "messages")
+    told_in = orders.TOKENIZE_CHAT
 
     model: str | None = None
-    messages: list[Message]
+    messages: Messages
     add_generation_prompt: bool = True
     return_token_strs: bool | None = False
     continue_final_message: bool = False

@@ -19,6 +19,7 @@ class Head(NamedTuple):
     model: str
     chat: bool
     role: str = "assistant"
+    tools: str = ""  # the parser that looks for calls of functions
 
     def fields(self, *, stream: bool) -> dict[str, Any]:
         """The leading JSON fields."""
@@ -52,6 +53,8 @@ class Piece(NamedTuple):
     prompt_text: str | None = None
     weight_versions: Sequence[Mapping[str, Any]] | None = None
     calls: Sequence[Mapping[str, Any]] | None = None
+    thought: str | None = None
+    hushed: bool = False  # it thought, and that is not told
 
 
 NOTHING = Piece(None)
@@ -113,6 +116,10 @@ class ChoiceEvents:
         delta: dict[str, Any] = {"content": piece.text}
         if piece.calls is not None:
             delta = delta | {"tool_calls": piece.calls} if piece.calls else {}
+        if piece.thought is not None:
+            delta = {"reasoning": piece.thought} | ({} if piece.text is None else delta)
+        elif piece.hushed and delta:
+            delta = delta | {"reasoning": None}
         choice = {
             "index": self._index,
             "delta": delta,
@@ -266,7 +273,7 @@ def _chat_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
     empty = ("refusal", "annotations", "audio", "function_call")
     message = {"role": head.role, "content": choice.text} | dict.fromkeys(empty)
     message |= {"tool_calls": choice.calls} if choice.calls else {}
-    message |= {"reasoning": None}
+    message |= {"reasoning": choice.thought}
     return {
         "index": index,
         "message": message,

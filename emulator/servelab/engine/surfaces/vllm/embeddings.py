@@ -20,7 +20,7 @@ from servelab.engine.replying import WholeReply
 from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import bodies, messages, prompting, protocol, reading, rules
-from servelab.engine.surfaces.vllm.messages import Message
+from servelab.engine.surfaces.vllm.messages import Messages
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import template
 
@@ -34,7 +34,7 @@ _FORMATS = {"float32": "f", "float16": "e"}
 class EmbeddingRequest(bodies.Body):
     model: str | None = None
     input: list[bodies.TokenId] | list[list[bodies.TokenId]] | str | list[str] | None = None
-    messages: list[Message] | None = None
+    messages: Messages | None = None
     add_generation_prompt: bool = False
     dimensions: int | None = None
     encoding_format: Literal["float", "base64", "bytes", "bytes_only"] = "float"

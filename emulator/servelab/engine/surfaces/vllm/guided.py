@@ -1,15 +1,13 @@
 """What a client wishes the answer's text to be: JSON, a schema, a pattern, one of several."""
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from servelab.engine.surfaces.vllm import bodies, grammars
+from servelab.engine.surfaces.vllm import bodies, grammars, rules
 from servelab.engine.surfaces.vllm.refusals import Refusal
-from servelab.engine.text import writing
+from servelab.engine.text import productions, writing
 
-_LARK_START = re.compile(r"^\s*\??start\s*:", re.MULTILINE)
 # As deep as vLLM lets a schema nest.
 MOST_NESTED = 64
 
@@ -40,10 +38,8 @@ def wish(request: bodies.Sampling) -> Wish | None:
     given = [
         (kind, value) for kind, value in wishes.items() if value is not None and kind in _WRITERS
     ]
-    if len(given) > 1:
-        raise Refusal(f"Only one of {', '.join(kind for kind, _ in given)} may be wished.")
-    if told is not None and not given:
-        raise Refusal("structured_outputs must hold a wish: leave it out.")
+    if told is not None:
+        rules.single_wish([kind for kind, _ in given])
     return given[0] if given else None
 
 
@@ -69,13 +65,11 @@ def _by_choice(choices: Sequence[str]) -> writing.Write:
     return writing.one_of(choices)
 
 
-def _by_grammar(grammar: str) -> writing.Write:
-    """Words: grammars are not read."""
-    if not grammar.strip():
-        raise Refusal("structured_outputs.grammar must not be empty.")
-    if "root ::=" not in grammar and not _LARK_START.search(grammar):
-        raise Refusal("structured_outputs.grammar must have a rule root (GBNF) or start (Lark).")
-    return writing.free
+def _by_grammar(text: str) -> writing.Write:
+    try:
+        return productions.Grammar(text).write
+    except (ValueError, RecursionError) as error:
+        raise Refusal(f"structured_outputs.grammar cannot be used: {error}.") from None
 
 
 def _by_object(wanted: bool) -> writing.Write:

@@ -1,146 +1,33 @@
-"""The messages a chat request may hold, by role.
-
-The class names are those of OpenAI's client, because an error's path names the class.
-"""
+"""The messages a chat request may hold, and what of them its prompt is made of."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Required
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from pydantic import ValidationError
 
-from servelab.engine.surfaces.vllm import refusals
+from servelab.engine.surfaces.vllm import openai_types, refusals
 from servelab.engine.text import template
 
+Messages = Annotated[Any, openai_types.taken_as("messages")]
 
-class TextPart(TypedDict, total=False):
-    text: Required[str]
-    type: Required[Literal["text"]]
-
-
-class RefusalPart(TypedDict, total=False):
-    refusal: Required[str]
-    type: Required[Literal["refusal"]]
-
-
-class ImagePart(TypedDict, total=False):
-    image_url: Required[dict[str, Any] | str]
-    type: Literal["image_url"]
-
-
-class AudioPart(TypedDict, total=False):
-    input_audio: Required[dict[str, Any]]
-    type: Required[Literal["input_audio"]]
-
-
-class VideoPart(TypedDict, total=False):
-    video_url: Required[dict[str, Any] | str]
-    type: Literal["video_url"]
-
-
-class FilePart(TypedDict, total=False):
-    file: Required[dict[str, Any]]
-    type: Required[Literal["file"]]
-
-
-Part = TextPart | ImagePart | AudioPart | FilePart | VideoPart | RefusalPart
-
-
-class Function(TypedDict, total=False):
-    name: Required[str]
-    arguments: Required[str]
-
-
-class ChatCompletionMessageFunctionToolCallParam(TypedDict, total=False):
-    id: Required[str]
-    function: Required[Function]
-    type: Required[Literal["function"]]
-
-
-class CustomCall(TypedDict, total=False):
-    input: Required[str]
-    name: Required[str]
-
-
-class ChatCompletionMessageCustomToolCallParam(TypedDict, total=False):
-    id: Required[str]
-    custom: Required[CustomCall]
-    type: Required[Literal["custom"]]
-
-
-ToolCall = ChatCompletionMessageFunctionToolCallParam | ChatCompletionMessageCustomToolCallParam
-
-
-class ChatCompletionDeveloperMessageParam(TypedDict, total=False):
-    content: Required[str | Iterable[TextPart]]
-    role: Required[Literal["developer"]]
-    name: str
-
-
-class ChatCompletionSystemMessageParam(TypedDict, total=False):
-    content: Required[str | Iterable[TextPart]]
-    role: Required[Literal["system"]]
-    name: str
-
-
-class ChatCompletionUserMessageParam(TypedDict, total=False):
-    content: Required[str | Iterable[Part]]
-    role: Required[Literal["user"]]
-    name: str
-
-
-class ChatCompletionAssistantMessageParam(TypedDict, total=False):
-    role: Required[Literal["assistant"]]
-    audio: dict[str, Any] | None
-    content: str | Iterable[TextPart | RefusalPart] | None
-    function_call: Function | None
-    name: str
-    refusal: str | None
-    tool_calls: Iterable[ToolCall]
-
-
-class ChatCompletionToolMessageParam(TypedDict, total=False):
-    content: Required[str | Iterable[TextPart]]
-    role: Required[Literal["tool"]]
-    tool_call_id: Required[str]
-
-
-class ChatCompletionFunctionMessageParam(TypedDict, total=False):
-    content: Required[str | None]
-    name: Required[str]
-    role: Required[Literal["function"]]
-
-
-class CustomChatCompletionMessageParam(TypedDict, total=False):
-    role: Required[str]
-    content: str | list[Part | str]
-    name: str
-    tool_call_id: str | None
-    tool_calls: list[ToolCall] | None
-
-
-Message = (
-    ChatCompletionDeveloperMessageParam
-    | ChatCompletionSystemMessageParam
-    | ChatCompletionUserMessageParam
-    | ChatCompletionAssistantMessageParam
-    | ChatCompletionToolMessageParam
-    | ChatCompletionFunctionMessageParam
-    | CustomChatCompletionMessageParam
-)
-
-
-_CALLS: TypeAdapter[list[ToolCall]] = TypeAdapter(list[ToolCall])
-# Kinds of parts a message may hold, by role; vLLM looks at them only when it makes the prompt.
-_TEXTS = ("text",)
-_KINDS: Mapping[object, Sequence[str]] = {
-    "developer": _TEXTS,
-    "system": _TEXTS,
-    "tool": _TEXTS,
-    "assistant": (*_TEXTS, "refusal"),
-    "user": (*_TEXTS, "refusal"),
+# Where the text of a part stands, by its type; other parts hold no text.
+_TEXTS = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "refusal",
+    "thinking": "thinking",
+    "tool_reference": "name",
 }
+_MEDIA = frozenset(
+    {
+        *("input_image", "image_url", "image_embeds", "image_pil", "audio_embeds", "video_embeds"),
+        *("prompt_embeds", "audio_url", "input_audio", "video_url"),
+    }
+)
+# A line by which a client attributes its requests; it differs each time, and vLLM takes it out.
+BILLING = "x-anthropic-billing-header"
 
 
 def list_calls(said: object) -> None:
@@ -155,30 +42,44 @@ def list_calls(said: object) -> None:
 
 
 def check_calls(said: Sequence[Mapping[str, Any]]) -> None:
-    """What earlier answers called, by the schema that vLLM meets last. Raises Refusal."""
+    """What earlier answers called, by the schema that vLLM meets last. Raises Refusal.
+
+    It looks at one after the other, and no further than the first that is none.
+    """
     for message in said:
         made = message.get("tool_calls") if message.get("role") == "assistant" else None
-        try:
-            _CALLS.validate_python(made or [])
-        except ValidationError as error:
-            raise refusals.schema(error.errors(include_url=False)) from None
+        for place, call in enumerate(made or ()):
+            try:
+                openai_types.validator("tool_calls").validate_python([call])
+            except ValidationError as error:
+                told = error.errors(include_url=False)
+                moved: list[Any] = [{**each, "loc": (place, *each["loc"][1:])} for each in told]
+                raise refusals.schema(moved) from None
 
 
-def checked(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same message, if its parts are such as its role may have. Raises Refusal."""
-    content, kinds = message.get("content"), _KINDS.get(message.get("role"))
-    if kinds is None or content is None or isinstance(content, str):
+def read(said: Sequence[Mapping[str, Any]], validated: Sequence[Any]) -> list[Mapping[str, Any]]:
+    """The messages with the parts of their content as vLLM reads them. Raises Refusal.
+
+    ``validated``: the same ones through the schema. Where that took the parts for certain, they
+    count as they came; where it left them for later, each must be a part of its role.
+    """
+    return [_read(*pair) for pair in zip(said, validated, strict=True)]
+
+
+def _read(message: Mapping[str, Any], validated: Any) -> Mapping[str, Any]:
+    content = validated.get("content")
+    if content is None or isinstance(content, str | list):
         return message
-    for part in content:
-        kind = part.get("type") if isinstance(part, Mapping) else None
-        if kind not in kinds or not isinstance(part.get(kind), str):
-            param = "type" if kind == "file" else None
-            raise refusals.Refusal("This model takes text parts only.", param=param)
-    return message
+    try:
+        return {**message, "content": list(content)}
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_context=False)[0]["msg"]
+        told = f"A part of a message by {message.get('role')!r} cannot be read: {wrong}."
+        raise refusals.Refusal(told) from None
 
 
 def turn(message: Mapping[str, Any]) -> template.Message:
-    """A message as it came, for the chat template. Raises Refusal as ``text`` does."""
+    """A message for the chat template. Raises Refusal as ``text`` does."""
     role = str(message.get("role", ""))
     made = message.get("tool_calls") if role == "assistant" else None
     calls = tuple(map(_called, made)) if isinstance(made, list) else ()
@@ -196,19 +97,31 @@ def _called(call: object) -> template.Called:
 
 
 def text(message: Mapping[str, Any]) -> str:
-    """The text of a message as it came. Raises Refusal for a part that is no text."""
+    """The text of a message. Raises Refusal for a part that is no text."""
     content = message.get("content")
-    if content is None or isinstance(content, str):
-        return content or ""
-    return "\n".join(_part(part) for part in content)
+    parts = [content] if content is None or isinstance(content, str) else content
+    texts = (_part(part) for part in parts)
+    if message.get("role") == "system":
+        texts = (_without_billing(said) for said in texts)
+    return "\n".join(said for said in texts if said)
+
+
+def _without_billing(said: str) -> str:
+    return said.partition("\n")[2] if said.startswith(BILLING) else said
 
 
 def _part(part: object) -> str:
-    if isinstance(part, str):
-        return part
-    kind = part.get("type", "text") if isinstance(part, Mapping) else part
-    if isinstance(part, Mapping) and kind in ("text", "input_text", "output_text", "refusal"):
-        said = part.get("refusal" if kind == "refusal" else "text")
-        if isinstance(said, str):
-            return said
-    raise refusals.Refusal(f"This model takes text parts only, not {kind!r}.")
+    if part is None or isinstance(part, str):
+        return part or ""
+    if not isinstance(part, Mapping):
+        raise refusals.Refusal(f"A part of a message must be an object, not {part!r}.")
+    kind = part.get("type")
+    if part.get("uuid") is not None or kind is None:
+        kind = next((name for name in (*_MEDIA, "tool_reference") if name in part), None)
+    said = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
+    if kind not in _TEXTS and kind not in _MEDIA:
+        raise refusals.Refusal(f"There is no part of type {kind!r}.", param="type")
+    if kind in _MEDIA or not isinstance(said, str | None):
+        param = "prompt_embeds" if kind == "prompt_embeds" else None
+        raise refusals.Refusal(f"This model takes text parts only, not {kind!r}.", param=param)
+    return said or ""

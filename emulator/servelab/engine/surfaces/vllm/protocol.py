@@ -14,8 +14,10 @@ from servelab.engine.surfaces.vllm import (
     reading,
     refusals,
     rules,
+    thinking,
+    tools,
 )
-from servelab.engine.text import encoding, template, writing
+from servelab.engine.text import dialects, encoding, template, writing
 
 
 def parse_chat(raw: bytes, content_type: str, served: Served) -> Call:
@@ -62,8 +64,14 @@ def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served:
         echo=bool(last),
         role=role,
         calling=calling,
-        write=writing.call(functions) if calling else None,
+        write=write_call(functions, served) if calling else None,
+        thinks=thinking.wanted(request, served, request.reasoning_effort),
     )
+
+
+def write_call(functions: Sequence[template.Function], served: Served) -> writing.Write:
+    """A call as the parser for them wants it."""
+    return writing.call(functions, dialects.of_parser(tools.parser(served)))
 
 
 def _check_template(request: bodies.ChatRequest | bodies.TokenizeChat) -> None:
@@ -80,7 +88,7 @@ def _turns(
         raise refusals.Refusal("messages must hold at least one message.")
     if request.continue_final_message and request.add_generation_prompt:
         raise refusals.Refusal("continue_final_message needs add_generation_prompt: false.")
-    turns = [messages.turn(messages.checked(message)) for message in said]
+    turns = [messages.turn(each) for each in messages.read(said, request.messages)]
     for turn in turns:
         prompting.check_text(turn.content)
     return turns
@@ -93,7 +101,7 @@ def _functions(
     choice = request.tool_choice
     if choice in (None, "none"):
         return None, []
-    if not (served.has("enable-auto-tool-choice") and served.has("tool-call-parser")):
+    if not tools.parser(served):
         raise refusals.Refusal("This engine runs without a tool parser: leave tool_choice out.")
     offered = _offered(request)
     if isinstance(choice, bodies.NamedTool):
@@ -128,6 +136,7 @@ def _chat_prompt(
 
 def tokenized(request: bodies.TokenizePrompt | bodies.TokenizeChat, asked: Any) -> list[int]:
     """The token ids asked for. Raises Refusal."""
+    extensions.media(request)
     if isinstance(request, bodies.TokenizePrompt):
         prompting.check_text(request.prompt)
         return encoding.encode(request.prompt)

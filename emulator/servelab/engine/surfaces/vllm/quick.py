@@ -25,7 +25,8 @@ _OPTIONS = frozenset({"include_usage", "continuous_usage_stats"})
 
 def chat(raw: bytes, content_type: str, served: Served) -> Call | None:
     """The checked request; None if it is not a common one."""
-    if content_type != "application/json":
+    launched = dict(served.options)
+    if content_type != "application/json" or "reasoning-parser" in launched:
         return None
     try:
         body = pydantic_core.from_json(raw)
@@ -52,7 +53,7 @@ def chat(raw: bytes, content_type: str, served: Served) -> Call | None:
         stream=body.get("stream", False),
         include_usage=usage,
         continuous_usage=usage and options.get("continuous_usage_stats", False),
-        tells_cached=served.has("enable-prompt-tokens-details"),
+        tells_cached=launched.get("enable-prompt-tokens-details", "false") != "false",
     )
 
 

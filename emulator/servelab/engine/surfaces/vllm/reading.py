@@ -46,7 +46,7 @@ def validate(kind: type[BodyT], document: Any) -> BodyT:
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        raise refusals.schema(_errors(error, getattr(kind, "told_first", ()))) from None
+        raise refusals.schema(_errors(error, getattr(kind, "told_in", ()))) from None
 
 
 def fits(kind: type[BaseModel], document: Any) -> bool:
@@ -58,9 +58,9 @@ def fits(kind: type[BaseModel], document: Any) -> bool:
     return True
 
 
-def _errors(error: ValidationError, told_first: Sequence[str] = ()) -> Sequence[Any]:
+def _errors(error: ValidationError, told_in: Sequence[str] = ()) -> Sequence[Any]:
     """What is wrong, in vLLM's order of fields."""
-    places = {name: place for place, name in enumerate(told_first)}
+    places = {name: place for place, name in enumerate(told_in)}
     errors = error.errors(include_url=False, include_context=False)
     return sorted(errors, key=lambda each: places.get(str([*each["loc"], ""][0]), len(places)))
 

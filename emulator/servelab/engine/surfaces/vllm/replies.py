@@ -8,8 +8,8 @@ from servelab.engine.core.config import BLOCK_TOKENS
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces import events
-from servelab.engine.surfaces.vllm import chunks, scores, tools
-from servelab.engine.text import encoding
+from servelab.engine.surfaces.vllm import chunks, scores, thinking, tools
+from servelab.engine.text import encoding, thoughts
 
 
 def reply(head: chunks.Head, call: Call) -> Reply:
@@ -32,13 +32,15 @@ class Whole(WholeReply):
         if len(self.choices) == 1 and (told := self._bare(self.choices[0])) is not None:
             return told
         counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self._details())
-        return chunks.whole(self.head, [self._whole(choice) for choice in self.choices], counts)
+        counts |= thinking.usage(self)
+        return chunks.whole(self.head, [self.choice(each) for each in self.choices], counts)
 
     def _bare(self, choice: Choice) -> bytes | None:
         """The same, if nothing but a text was asked for."""
         call, finish = self.call, choice.finished
         more = call.return_token_ids or call.prompt_logprobs or call.tells_cached or call.echo
         more = more or call.prompt_text or call.weight_versions
+        more = more or call.thinks is not None
         if more or finish is None or call.logprobs is not None or call.calling is not None:
             return None
         told = chunks.End(finish.reason, choice.stop_reason)
@@ -51,27 +53,32 @@ class Whole(WholeReply):
         none = {"created_cache_tokens": None, "multimodal_tokens": None}
         return {"cached_tokens": self.cached_tokens} | none | created(self)
 
-    def _whole(self, choice: Choice) -> chunks.Piece:
+    def choice(self, choice: Choice) -> chunks.Piece:
+        """All that is told of a choice."""
         call = self.call
         count = 0 if call.prompt_only else choice.sent + choice.pending
-        made = _made(call, choice, 0, count)
+        tokens = made(call, choice, 0, count)
         text: str | None = "" if call.prompt_only else choice.text
         calls: list[dict[str, Any]] = []
+        thought: str | None = None
+        if call.thinks is not None:
+            thought, text = thinking.split(choice)
         if call.calling is not None:
-            text, calls = tools.message(self.head, call, choice)
+            text, calls = tools.message(self.head, call, choice, text or "")
         wanted = call.return_token_ids
         hide_echo = not call.echo or (wanted and not call.chat)
         return chunks.Piece(
             text if hide_echo else choice.prompt.text + (text or ""),
             end(choice, called=bool(calls)),
-            logprobs=_logprobs(call, choice, made, whole=True),
-            token_ids=[token for _, token in made] if wanted else None,
+            logprobs=_logprobs(call, choice, tokens, whole=True),
+            token_ids=[token for _, token in tokens] if wanted else None,
             prompt_token_ids=choice.prompt.encoded() if wanted else None,
             # Without a model nothing foretells a prompt: vLLM's own list holds no more then.
             prompt_logprobs=[None] if call.prompt_logprobs else None,
             prompt_text=_prompt_text(choice),
             weight_versions=_weight_versions(choice),
             calls=calls,
+            thought=thought if call.thinks is not None and call.thinks.told else None,
         )
 
 
@@ -83,10 +90,10 @@ class Stream(StreamedReply):
         self._head = head
         self._chunks: list[chunks.ChoiceChunks] = []
         self._calls: list[tools.Deltas] = []
+        self._told: dict[int, int] = {}  # characters by choice, where thoughts come first
         self._asks_more = call.logprobs is not None or call.return_token_ids
-        self._text_only = not (
-            self._asks_more or call.continuous_usage or call.echo or call.calling is not None
-        )
+        more = call.continuous_usage or call.echo or call.thinks is not None
+        self._text_only = not (self._asks_more or more or call.calling is not None)
         self._plain = self._text_only and not (
             call.stop or call.stop_token_ids or call.weight_versions or call.stream_interval > 1
         )
@@ -158,26 +165,43 @@ class Stream(StreamedReply):
         if self._text_only and not choice.ended:
             parts.append(choice_chunks.tokens([chunks.quoted(text)]))
             return
+        thought: str | None = None
+        if call.thinks is not None:
+            thought, text = self._split(choice, text)
+            thought = thought if call.thinks.told else ""
         told = self._calls[choice.index].after(text) if call.calling is not None else None
-        if told == [] and not choice.ended and not self._asks_more:
+        if call.thinks is not None and not (thought or text or choice.ended or self._asks_more):
+            return
+        if told == [] and not thought and not choice.ended and not self._asks_more:
             return
         first = choice.sent == self._count
-        made = _made(call, choice, choice.sent - self._count, self._count)
+        tokens = made(call, choice, choice.sent - self._count, self._count)
         echo = first and call.echo and not call.chat
         if call.prompt_only:
-            text, made = "", []
+            text, tokens = "", []
         piece = chunks.Piece(
             choice.prompt.text + text if echo and not call.return_token_ids else text,
             self._end(choice) if choice.ended else None,
             self._counts(choice),
-            _logprobs(call, choice, made, whole=first),
-            [token for _, token in made] if call.return_token_ids else None,
+            _logprobs(call, choice, tokens, whole=first),
+            [token for _, token in tokens] if call.return_token_ids else None,
             choice.prompt.encoded() if first and (echo or call.return_token_ids) else None,
             weight_versions=_weight_versions(choice),
         )
         if told is not None:
             piece = piece._replace(text=None, calls=told)
+        if call.thinks is not None:
+            piece = piece._replace(hushed=not call.thinks.told)
+        if thought:
+            piece = piece._replace(text=text or None, calls=None, thought=thought)
         parts.append(choice_chunks.piece(piece))
+
+    def _split(self, choice: Choice, text: str) -> tuple[str, str]:
+        """What of the next part of a choice's text is thought, and what is said."""
+        assert isinstance(choice.answer, thoughts.Thinking)
+        before = self._told.get(choice.index, 0)
+        self._told[choice.index] = before + len(text)
+        return choice.answer.split(text, before)
 
     def finish(self, parts: list[bytes]) -> None:
         for choice, choice_chunks in zip(self.choices, self._chunks, strict=True):
@@ -193,6 +217,7 @@ class Stream(StreamedReply):
                 details = {"cached_tokens": self.cached_tokens}
                 details |= created(self)
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, details)
+            counts |= thinking.usage(self)
             parts.append(chunks.usage_event(self._head, counts))
         parts.append(events.DONE)
 
@@ -240,7 +265,7 @@ def created_tokens(reply: Reply) -> int:
     )
 
 
-def _made(call: Call, choice: Choice, first: int, count: int) -> list[tuple[str, int]]:
+def made(call: Call, choice: Choice, first: int, count: int) -> list[tuple[str, int]]:
     """Tokens of an answer as text and id; empty unless the client asked for more than text."""
     if call.logprobs is None and not call.return_token_ids:
         return []

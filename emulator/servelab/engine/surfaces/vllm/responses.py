@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import BaseModel
-
 from servelab.engine.calls import Call, Calling, Prompt, Served
 from servelab.engine.surfaces.vllm import (
     bodies,
     extensions,
-    messages,
     prompting,
     protocol,
     reading,
     refusals,
     responses_bodies,
+    responses_items,
+    thinking,
+    tools,
 )
 from servelab.engine.surfaces.vllm.refusals import Refusal
-from servelab.engine.text import template, writing
+from servelab.engine.text import template, thoughts
 
 # Fields of a request that its answer repeats.
 REPEATED = (
@@ -25,7 +25,6 @@ REPEATED = (
     "metadata",
     "max_tool_calls",
     "previous_response_id",
-    "prompt_cache_options",
     "prompt_cache_key",
     "prompt_cache_retention",
     "reasoning",
@@ -35,6 +34,10 @@ REPEATED = (
     "truncation",
     "user",
 )
+
+
+# vLLM samples by none between this and 0, which is the likeliest token always, and tells so.
+LEAST_TEMPERATURE = 0.01
 
 
 def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str, Any]]:
@@ -51,7 +54,8 @@ def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str
     if limit is not None and limit > served.max_model_tokens:
         message = f"max_output_tokens must be at most {served.max_model_tokens}, not {limit}."
         raise Refusal(message, param="max_output_tokens")
-    turns, functions = _turns(request), _functions(request)
+    turns = responses_items.turns(request.instructions, request.input)
+    functions = _functions(request)
     if not turns:
         raise Refusal("input must hold at least one item.")
     if request.truncation == "disabled":
@@ -64,7 +68,7 @@ def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str
     if prompt.tokens == served.max_model_tokens:
         message = f"The input takes {prompt.tokens} tokens, which leaves none for an answer."
         raise Refusal(message, kind=refusals.INVALID, param="input")
-    told = request.top_logprobs if _tells_logprobs(request) else 0
+    told = request.top_logprobs if _tells_logprobs(request) else None
     calling, called = _calling(request, functions, turns, served)
     call = protocol.call(
         _sampling(request),
@@ -72,12 +76,19 @@ def parse(raw: bytes, content_type: str, served: Served) -> tuple[Call, dict[str
         prompts=(prompt,),
         n=1,
         limit=limit,
-        logprobs=told or None,
+        logprobs=told,
+        prompt_text=request.enable_response_messages,
         chat=True,
         calling=calling,
-        write=writing.call(called) if calling else None,
+        write=protocol.write_call(called, served) if calling else None,
+        thinks=_thinks(request, served),
     )
     return call, _fields(request, call, call.limit_tokens(prompt, served))
+
+
+def _thinks(request: responses_bodies.ResponsesRequest, served: Served) -> thoughts.Thinks | None:
+    effort = request.reasoning and request.reasoning["effort"]
+    return thinking.wanted(request, served, effort)
 
 
 def _sampling(request: responses_bodies.ResponsesRequest) -> bodies.Sampling:
@@ -93,43 +104,18 @@ def unknown(response_id: str) -> Refusal:
     return Refusal(message, status=404, kind=refusals.INVALID, param="response_id")
 
 
-def _turns(request: responses_bodies.ResponsesRequest) -> list[template.Message]:
-    """The conversation: what several items say of one turn is laid together. Raises Refusal."""
-    said: list[dict[str, Any]] = []
-    if request.instructions:
-        said.append({"role": "system", "content": request.instructions})
-    if isinstance(request.input, str):
-        said.append({"role": "user", "content": request.input})
-    else:
-        for item in request.input:
-            _add(said, item)
-    return [messages.turn(message) for message in said]
-
-
-def _add(said: list[dict[str, Any]], item: Mapping[str, Any]) -> None:
-    kind = item.get("type", "message")
-    if kind == "function_call":
-        function = {"name": item.get("name"), "arguments": item.get("arguments")}
-        call = {"type": "function", "function": function}
-        if said and said[-1]["role"] == "assistant":
-            said[-1].setdefault("tool_calls", []).append(call)
-        else:
-            said.append({"role": "assistant", "tool_calls": [call]})
-    elif kind == "function_call_output":
-        said.append({"role": "tool", "content": item.get("output")})
-    elif "role" in item:
-        said.append({"role": item["role"], "content": item.get("content")})
-    elif kind != "reasoning":
-        raise Refusal(f"input must not hold items of type {kind}.", param="input")
-
-
 def _functions(request: responses_bodies.ResponsesRequest) -> list[template.Function]:
-    """Its tools, as far as they are functions."""
-    return [
-        template.Function(tool.name, tool.description, tool.parameters)
-        for tool in request.tools
-        if isinstance(tool, responses_bodies.FunctionTool)
-    ]
+    """Its tools, as far as they are functions; the name of one in a namespace tells of that."""
+    found: list[template.Function] = []
+    for tool in request.tools:
+        inner = tool["tools"] if tool["type"] == "namespace" else [tool]
+        prefix = f"{tool['name']}__" if tool["type"] == "namespace" else ""
+        found += [
+            template.Function(prefix + each["name"], each["description"], each["parameters"])
+            for each in inner
+            if each["type"] == "function"
+        ]
+    return found
 
 
 def _calling(
@@ -139,9 +125,8 @@ def _calling(
     served: Served,
 ) -> tuple[Calling | None, Sequence[template.Function]]:
     """Whether the answer is a call, and of what; without a parser text is never taken for one."""
-    choice = _plain(request.tool_choice)
-    parses = served.has("enable-auto-tool-choice") and served.has("tool-call-parser")
-    if choice == "none" or not functions or not parses:
+    choice = request.tool_choice
+    if choice == "none" or not functions or not tools.parser(served):
         return None, ()
     if isinstance(choice, Mapping):
         named = [each for each in functions if each.name == choice.get("name")]
@@ -154,37 +139,43 @@ def _calling(
 
 def _format(request: responses_bodies.ResponsesRequest) -> bodies.ResponseFormat | None:
     """The format of the text, in the words of a chat. Raises Refusal."""
-    told = request.text.format if request.text else None
+    told = request.text and request.text["format"]
     if told is None:
         return None
     if request.structured_outputs is not None:
         message = "structured_outputs and text.format exclude each other."
         raise Refusal(message, param="structured_outputs")
-    if isinstance(told, responses_bodies.ResponseFormatJSONObject):
+    if told["type"] == "json_object":
         return bodies.ResponseFormat(type="json_object")
-    if isinstance(told, responses_bodies.ResponseFormatText):
+    if told["type"] == "text":
         return None
-    wanted = bodies.JsonSchema(name=told.name, schema=told.json_schema)
+    wanted = bodies.JsonSchema(name=told["name"], schema=told["schema"])
     return bodies.ResponseFormat(type="json_schema", json_schema=wanted)
 
 
 def _fields(
     request: responses_bodies.ResponsesRequest, call: Call, limit_tokens: int
 ) -> dict[str, Any]:
-    """The fields that are the same from the first event to the last."""
-    fields = {name: _plain(getattr(request, name)) for name in REPEATED}
+    """The fields that are the same from the first event to the last. Raises Refusal."""
+    fields = {name: getattr(request, name) for name in REPEATED}
     if request.background is None or request.truncation is None:
         raise Refusal("background and truncation must not be null.")  # found in the answer
+    options = request.prompt_cache_options
+    temperature = 1.0 if request.temperature is None else request.temperature
+    if 0 < temperature < LEAST_TEMPERATURE:
+        temperature = LEAST_TEMPERATURE
+    top_p = 1.0 if request.top_p is None or not temperature else request.top_p
     return fields | {
         "object": "response",
         "parallel_tool_calls": request.parallel_tool_calls is not False,
-        "temperature": 1.0 if request.temperature is None else request.temperature,
-        "tool_choice": _plain(request.tool_choice),
-        "tools": [_plain(tool) for tool in request.tools],
-        "top_p": 1.0 if request.top_p is None else request.top_p,
+        "temperature": temperature,
+        "tool_choice": request.tool_choice,
+        "tools": request.tools,
+        "top_p": top_p,
         "background": bool(request.background),
         "max_output_tokens": limit_tokens,
         "prompt": None,
+        "prompt_cache_options": options and options.model_dump(),
         "top_logprobs": request.top_logprobs if _tells_logprobs(request) else None,
         "presence_penalty": request.presence_penalty or 0.0,
         "frequency_penalty": request.frequency_penalty or 0.0,
@@ -193,10 +184,6 @@ def _fields(
         "input_messages": None,
         "output_messages": None,
     }
-
-
-def _plain(value: Any) -> Any:
-    return value.model_dump(by_alias=True) if isinstance(value, BaseModel) else value
 
 
 def _tells_logprobs(request: responses_bodies.ResponsesRequest) -> bool:

@@ -27,6 +27,9 @@ SCALE_OUT = (
     ),
     *(f"/v1/{what}/derender" for what in ("chat/completions", "completions")),
 )
+ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+# What the Prometheus client says where it is not asked for a newer one.
+OLD_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 # Ids are 32-bit numbers to the tokenizer; those it does not know stand for nothing.
 LEAST_NO_ID = 2**32
 
@@ -43,6 +46,8 @@ class PlainRoutes:
         return (
             Route("GET", "/health", self._health),
             Route("GET", "/metrics", self._metrics),
+            # An application of its own is behind all else that begins so.
+            *(Route(method, "/metrics{rest:path}", self._other_metrics) for method in ANY),
             Route("GET", "/ping", self._health),
             Route("POST", "/ping", self._health),
             Route("GET", "/load", self._load),
@@ -54,6 +59,7 @@ class PlainRoutes:
             *(Route("POST", path, _scale_out) for path in SCALE_OUT),
             Route("GET", "/kv_event_sources", _no_events),
             Route("POST", "/is_scaling_elastic_ep", _not_scaling),
+            Route("POST", "/scale_elastic_ep", self._scale),
             Route("GET", "/v1/responses/{id}", self._response),
             Route("POST", "/v1/responses/{id}/cancel", self._response),
         )
@@ -66,6 +72,28 @@ class PlainRoutes:
 
     def _metrics(self, exchange: Exchange) -> None:
         exchange.respond(scraping.exposition(self._host))
+
+    def _other_metrics(self, exchange: Exchange) -> None:
+        answer = scraping.exposition(self._host)
+        exchange.begin(answer._replace(content_type=OLD_EXPOSITION))
+        exchange.end()
+
+    def _scale(self, exchange: Exchange) -> None:
+        """As many engines as there are may be asked for; others would need Ray."""
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        if not isinstance(asked, dict):
+            raise refusals.internal()
+        wanted, drain_s = asked.get("new_data_parallel_size"), asked.get("drain_timeout", 120)
+        numbers = {"new_data_parallel_size": wanted, "drain_timeout": drain_s}
+        for name, number in numbers.items():
+            if not isinstance(number, int) or number <= 0:
+                message = f"{name} must be a whole number over 0."
+                raise refusals.Refusal(message, kind=refusals.SCHEMA)
+        if wanted != int(dict(self._served.options).get("data-parallel-size", 1)):
+            message = "This engine cannot be scaled while it runs."
+            raise refusals.Refusal(message, status=500, kind="Internal Server Error")
+        told = {"message": f"Scaled to {wanted} data parallel engines"}
+        exchange.respond(fastapi.document(told))
 
     def _version(self, exchange: Exchange) -> None:
         exchange.respond(fastapi.document({"version": logs.VERSION}))

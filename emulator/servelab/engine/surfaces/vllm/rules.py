@@ -5,7 +5,7 @@ The last ones happen inside the engine: where an answer is streamed, its headers
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from servelab.engine.surfaces.vllm import grammars, refusals
@@ -132,6 +132,14 @@ def _structured(body: Raw, param: str | None) -> None:
         raise Refusal("structured_outputs and a named tool exclude each other.")
     if wanted.get("structural_tag") is not None:
         grammars.check_tag(wanted["structural_tag"], "structured_outputs")
+
+
+def single_wish(given: Collection[str]) -> None:
+    """One kind of constraint on the answer's text, and no more. Raises Refusal."""
+    if len(given) > 1:
+        raise Refusal(f"Only one of {', '.join(given)} may be wished.")
+    if not given:
+        raise Refusal("structured_outputs must hold a wish: leave it out.")
 
 
 def _response_format(body: Raw) -> None:

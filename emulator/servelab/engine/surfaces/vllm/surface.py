@@ -8,14 +8,16 @@ from servelab.engine import exchange as exchanges
 from servelab.engine.calls import Call
 from servelab.engine.core.intake import QueueFull, TooLarge
 from servelab.engine.exchange import Exchange, Request, Response, Route
-from servelab.engine.surfaces import events, fastapi
+from servelab.engine.surfaces import events, fastapi, pages
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
     anthropic_replies,
+    batches,
     bodies,
     chunks,
     embeddings,
+    generative,
     protocol,
     reading,
     refusals,
@@ -23,6 +25,7 @@ from servelab.engine.surfaces.vllm import (
     responses,
     responses_replies,
     routes,
+    tools,
 )
 
 
@@ -34,16 +37,19 @@ class VllmSurface(fastapi.Application):
         self._served = host.served
         generating = (
             Route("POST", "/v1/chat/completions", self._chat, aside=True),
+            Route("POST", "/v1/chat/completions/batch", self._batch, aside=True),
             Route("POST", "/v1/completions", self._completion, aside=True),
             Route("POST", "/v1/messages", self._messages, aside=True),
             Route("POST", "/v1/responses", self._responses, aside=True),
             Route("POST", "/invocations", self._invocation, aside=True),
+            Route("POST", "/generative_scoring", self._scoring, aside=True),
         )
         # A model is run to generate or to pool, never for both.
-        self._routes = (
+        told = (
             *(embeddings.routes(host) or generating),
             *routes.PlainRoutes(host).routes(),
         )
+        self._routes = (*told, *pages.routes(told))
 
     def not_found(self, request: Request) -> Response:
         return _disallowed(request) or super().not_found(request)
@@ -74,6 +80,14 @@ class VllmSurface(fastapi.Application):
         request = exchange.request
         call = protocol.parse_chat(request.body, request.content_type, self._served)
         self._answer(exchange, self._head(exchange, "chatcmpl-", call), call)
+
+    def _batch(self, exchange: Exchange) -> None:
+        request = exchange.request
+        call = batches.parse(request.body, request.content_type, self._served)
+        self._host.generate(exchange, batches.Reply(self._head(exchange, "chatcmpl-", call), call))
+
+    def _scoring(self, exchange: Exchange) -> None:
+        self._host.generate(exchange, generative.reply(exchange.request, self._host))
 
     def _completion(self, exchange: Exchange) -> None:
         request = exchange.request
@@ -114,7 +128,11 @@ class VllmSurface(fastapi.Application):
         request = exchange.request
         call, fields = responses.parse(request.body, request.content_type, self._served)
         head = chunks.Head(
-            f"resp_{self._host.name()}", int(self._host.unix_s()), self._served.name, call.chat
+            f"resp_{self._host.name()}",
+            int(self._host.unix_s()),
+            self._served.name,
+            call.chat,
+            tools=tools.parser(self._served),
         )
         if call.late is None:
             self._host.generate(exchange, responses_replies.reply(head, call, fields))
@@ -124,7 +142,12 @@ class VllmSurface(fastapi.Application):
     def _head(self, exchange: Exchange, prefix: str, call: Call) -> chunks.Head:
         name = exchange.request.headers.get("x-request-id") or self._host.name()
         return chunks.Head(
-            prefix + name, int(self._host.unix_s()), self._served.name, call.chat, call.role
+            prefix + name,
+            int(self._host.unix_s()),
+            self._served.name,
+            call.chat,
+            call.role,
+            tools.parser(self._served),
         )
 
 

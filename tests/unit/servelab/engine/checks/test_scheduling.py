@@ -13,6 +13,7 @@ NAMES = (
     "vllm-0.33.0-scheduler.json",
     "vllm-0.33.0-scheduler-windows-async.json",
     "vllm-0.33.0-scheduler-priority.json",
+    "vllm-0.33.0-scheduler-told.json",
 )
 CASES = {
     case.name: case
@@ -83,3 +84,16 @@ def test_a_long_prompt_is_held_back_only_while_there_are_others() -> None:
 def test_a_request_that_can_never_get_its_blocks_waits_and_is_idle() -> None:
     tiny = case(num_gpu_blocks=3)
     assert [step.waiting for step in replay.replay(tiny)] == [1, 1, 1, 2, 2, 2]
+
+
+def test_a_recording_may_say_what_vllm_was_told_besides() -> None:
+    limits = case(
+        max_num_active_seqs=2,
+        enable_chunked_prefill=False,
+        long_prefill_token_threshold=9,
+        long_prefill_token_threshold_adaptive=True,
+        scheduler_reserve_full_isl=False,
+        watermark=0.1,
+    ).config.core_config()
+    assert (limits.max_sequences, limits.chunked_prefill, limits.fair_prefills) == (2, False, True)
+    assert (limits.reserve_prompts, limits.spare_blocks) == (False, 4)

@@ -66,6 +66,9 @@ class Answered:
     def on_gone(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
 
+    def later(self, act: Callable[[], None]) -> None:
+        act()
+
     @property
     def document(self) -> Any:
         """The body as JSON."""

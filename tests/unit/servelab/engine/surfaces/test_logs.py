@@ -12,7 +12,7 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
 from servelab.engine import stamps
-from servelab.engine.surfaces import registry, surface
+from servelab.engine.surfaces import logs, surface
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 CONTAINERS: Mapping[str, Mapping[str, Any]] = {
@@ -50,7 +50,7 @@ def started(name: str) -> tuple[surface.Log, tuple[surface.StartLine, ...]]:
     parsed = launch.parse({"image": "x", **CONTAINERS[name]}, {}, gpu)
     assert parsed is not None
     planned = coldstart.plan(parsed, gpu, nodefacts.node_rates({}), nodefacts.CacheState())
-    log = registry.of(parsed.engine, parsed.options).log
+    log = logs.of(parsed.engine, parsed.options)
     return log, tuple(log.start_lines(parsed, planned, gpu))
 
 

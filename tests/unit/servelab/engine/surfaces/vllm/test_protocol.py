@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from servelab.engine.calls import Served
 from servelab.engine.surfaces.vllm import (
     anthropic,
+    anthropic_bodies,
     bodies,
     protocol,
     refusals,
@@ -181,7 +182,9 @@ def test_any_value_of_a_field_of_a_completion_is_taken_or_refused(
     taken_or_refused(protocol.parse_completion, {"model": "m", "prompt": "hi"} | {field: value})
 
 
-@given(field=st.sampled_from(sorted(anthropic.MessagesRequest.model_fields)), value=json_values)
+@given(
+    field=st.sampled_from(sorted(anthropic_bodies.MessagesRequest.model_fields)), value=json_values
+)
 @settings(max_examples=200, deadline=None)
 def test_any_value_of_a_field_of_messages_is_taken_or_refused(field: str, value: object) -> None:
     taken_or_refused(anthropic.parse, GOOD | {"max_tokens": 5} | {field: value})
