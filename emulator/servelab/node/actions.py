@@ -48,6 +48,7 @@ class NewLog:
 
 class Verb(StrEnum):
     RESERVE = "reserve"  # bind the engine's address, which refuses connections
+    OPEN = "open"  # listen, and answer as one that is not ready
     SERVE = "serve"
     DRAIN = "drain"
     KILL = "kill"

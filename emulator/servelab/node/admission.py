@@ -5,31 +5,25 @@ not know is ignored, as a kubelet does.
 """
 
 from collections.abc import Iterable, Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 from modelserve.api import pods as pod_facts
 from modelserve.ports import Object
-from servelab.node import affinity
+from servelab.node import affinity, amounts
 
 # A kubelet's reason and message.
 Rejection = tuple[str, str]
 _HostPort = tuple[str, int, str]  # protocol, port, address
 _ANY_ADDRESS = "0.0.0.0"
 _NATIVE = ("cpu", "memory", "ephemeral-storage")
-_SUFFIXES = {
-    "": Decimal(1),
-    "m": Decimal("0.001"),
-    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", 1)},
-    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", 1)},
-}
 
 
 def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | None:
     """None if the pod may run there beside the ``others``; else why not."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     counted = [other for other in others if not pod_facts.is_over(other)]
-    capacity = int(quantity(str(allocatable.get("pods", "110"))))
+    capacity = int(amounts.parse(str(allocatable.get("pods", "110"))))
     if len(counted) + 1 > capacity:
         return _short("pods", 1, len(counted), capacity)
     wanted = requests(pod)
@@ -38,7 +32,7 @@ def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | No
         if name not in allocatable or not wanted.get(name):
             continue
         used = sum((requests(other).get(name, Decimal(0)) for other in counted), Decimal(0))
-        capacity_here = quantity(str(allocatable[name]))
+        capacity_here = amounts.parse(str(allocatable[name]))
         if wanted[name] + used > capacity_here:
             unit = 1000 if name == "cpu" else 1
             asked, taken, whole = (int(n * unit) for n in (wanted[name], used, capacity_here))
@@ -47,15 +41,23 @@ def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | No
 
 
 def requests(pod: Object) -> Mapping[str, Decimal]:
-    """What the pod asks for: the sum of its containers, or the largest init container if more."""
+    """What the pod asks for: the sum of its containers, or the largest init container if more.
+
+    What the pod asks for as a whole (``spec.resources``) counts instead where it does.
+    """
+    return totals(pod, "requests")
+
+
+def totals(pod: Object, kind: str) -> dict[str, Decimal]:
+    """``requests`` or ``limits`` of the pod as a whole, after component-helpers' PodRequests."""
     spec = pod["spec"]
     total: dict[str, Decimal] = {}
     for container in spec["containers"]:
-        _add(total, _asked(container))
+        _add(total, _asked(container, kind))
     most: dict[str, Decimal] = {}
     beside: dict[str, Decimal] = {}
     for container in spec.get("initContainers") or ():
-        asked = _asked(container)
+        asked = _asked(container, kind)
         if container.get("restartPolicy") == "Always":
             _add(total, asked)
             _add(beside, asked)
@@ -64,16 +66,21 @@ def requests(pod: Object) -> Mapping[str, Decimal]:
         _add(needs, asked)
         for name, amount in needs.items():
             most[name] = max(amount, most.get(name, Decimal(0)))
-    names = {*total, *most}
-    largest = {n: max(total.get(n, Decimal(0)), most.get(n, Decimal(0))) for n in names}
-    _add(largest, {name: quantity(str(v)) for name, v in (spec.get("overhead") or {}).items()})
-    return largest
+    for name, amount in most.items():
+        total[name] = max(amount, total.get(name, Decimal(0)))
+    total |= _asked(spec, kind)
+    overhead = {n: amounts.parse(str(v)) for n, v in (spec.get("overhead") or {}).items()}
+    _add(total, {n: v for n, v in overhead.items() if kind == "requests" or total.get(n)})
+    return total
 
 
-def _asked(container: Mapping[str, Any]) -> dict[str, Decimal]:
-    resources = container.get("resources") or {}
-    found = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: quantity(str(amount)) for name, amount in found.items()}
+def _asked(holder: Mapping[str, Any], kind: str) -> dict[str, Decimal]:
+    """What a container, or the pod, has in its own ``resources``; a limit is a request too."""
+    resources = holder.get("resources") or {}
+    found = dict(resources.get("limits") or {})
+    if kind == "requests":
+        found |= resources.get("requests") or {}
+    return {name: amounts.parse(str(amount)) for name, amount in found.items()}
 
 
 def _add(total: dict[str, Decimal], more: Mapping[str, Decimal]) -> None:
@@ -120,20 +127,3 @@ def _host_ports(pod: Object) -> list[_HostPort]:
 
 def _collide(one: _HostPort, other: _HostPort) -> bool:
     return one[:2] == other[:2] and (one[2] == other[2] or _ANY_ADDRESS in (one[2], other[2]))
-
-
-def quantity(text: str) -> Decimal:
-    """A Kubernetes quantity; the API server has checked it already."""
-    number = text.rstrip("kKMGTPEim")
-    try:
-        return Decimal(number) * _SUFFIXES[text[len(number) :]]
-    except (InvalidOperation, KeyError):
-        return Decimal(text) if _is_number(text) else Decimal(0)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        Decimal(text)
-    except InvalidOperation:
-        return False
-    return True

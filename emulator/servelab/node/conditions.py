@@ -20,6 +20,11 @@ class Conditions:
 
     since_s: dict[str, tuple[str, float]] = field(default_factory=dict)
 
+    def holds(self, kind: str) -> bool:
+        """Whether it was last told to be so."""
+        known = self.since_s.get(kind)
+        return known is not None and known[0] == "True"
+
     def render(
         self, kind: str, status: str, now_real_s: float, generation: int, why: tuple[str, str]
     ) -> dict[str, Any]:
@@ -57,7 +62,7 @@ def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[st
     """The conditions in a kubelet's order, then our own Starting one."""
     rows = [
         ("PodReadyToStartContainers", *_sandbox(view.sandbox)),
-        ("Initialized", *_initialized(view)),
+        ("Initialized", *_initialized(view, kept=memory.holds("Initialized"))),
         ("Ready", *_ready(view)),
         ("ContainersReady", *_containers_ready(view)),
         ("PodScheduled", "True", "", ""),
@@ -86,13 +91,14 @@ def _sandbox(state: str) -> tuple[str, str, str]:
     return "False", "PodSandboxNotReady", text
 
 
-def _initialized(view: PodView) -> tuple[str, str, str]:
+def _initialized(view: PodView, *, kept: bool) -> tuple[str, str, str]:
     inits = [spec for spec in view.containers if spec.init]
     waiting = [spec.name for spec in inits if not initialized(spec, view.told[spec.name])]
     if view.phase == "Succeeded":
         return "True", "PodCompleted", ""
     mains = (spec for spec in view.containers if spec.main)
-    if waiting and not any(view.told[spec.name]["started"] for spec in mains):
+    # Once initialized, a pod stays so, whatever becomes of its sidecars.
+    if waiting and not kept and not any(view.told[spec.name]["started"] for spec in mains):
         text = f"containers with incomplete status: {wording.bracketed(waiting)}"
         return "False", "ContainersNotInitialized", text
     return "True", "", ""

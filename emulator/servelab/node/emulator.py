@@ -1,13 +1,10 @@
 """The emulator process: follows pools, nodes and pods, and plays the kubelet for its own nodes."""
 
 import asyncio
-import contextlib
-import logging
 import random
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
-from modelserve import errors, ports
+from modelserve import ports
 from modelserve.adapters import cache, events
 from modelserve.api import names
 from servelab.engine import metering
@@ -17,26 +14,22 @@ from servelab.node import (
     custody,
     figures,
     heartbeat,
-    links,
     machine,
-    outages,
+    machines,
     podspec,
+    rounds,
     runner,
+    services,
     sharding,
     shards,
-    standing,
+    tasks,
     tenants,
 )
-from servelab.node.faults import ailments, troubles
 from servelab.node.kubelet import resuming
 from servelab.node.pools import keeping, registration
-from servelab.timing import routes
 
-log = logging.getLogger(__name__)
-
-# A kubelet's events have their own filter (see ``spam``).
+# Nobody reads a cluster autoscaler's events by the minute.
 UNLIMITED = 1_000_000
-EVENT_WRITES = 32
 # How long a start waits at most for engines that are to serve again.
 RETURN_REAL_S, RETURN_LOOK_REAL_S = 10.0, 0.02
 
@@ -58,50 +51,62 @@ class Emulator:
         self._cluster = cluster
         self._clock = clock
         self._engines = engines
-        self._kubelet = kubelet
         self._figures = numbers
         self._rng = random.Random(self._us.identity)
-        # Fewer than of statuses, which events must not hold up.
-        self._event_writes = asyncio.Semaphore(EVENT_WRITES)
+        self._tasks = tasks.Tasks()
         self._addresses = addresses.PodAddresses(seed=self._us.identity)
         self._began = clock.wall_s() - clock.real_s()
         self._pools = cache.Store(cluster, ports.GPUPOOLS)
         virtual = f"{names.LABEL_VIRTUAL}=true"
-        self._nodes = cache.Store(cluster, ports.NODES, label_selector=virtual, keep_owners=False)
+        self._nodes = cache.Store(
+            cluster, ports.NODES, label_selector=virtual, keep_owners=False, alike=True
+        )
         self._pods = cache.Store(
             cluster, ports.PODS, field_selector="spec.nodeName!=", keep_owners=False
         )
-        self._scaler = events.EventSink(cluster, "cluster-autoscaler", clock, per_minute=UNLIMITED)
+        self._scaler = events.EventSink(
+            cluster, "cluster-autoscaler", clock, per_minute=machines.UNLIMITED
+        )
         stores = (self._pools, self._nodes)
         self._keeper = keeping.PoolKeeper(
             *(cluster, *stores, kubelet, self.unix_s),
             scale=clock.scale,
             sink=self._scaler,
-            ailing=self._ailment,
+            ailing=lambda name: self._machines.ailment(name),
         )
-        services = runner.Services(
+        shared = services.Services(
             cluster,
             engines,
             self._addresses,
             self.unix_s,
+            clock.sleep_real,
             numbers.late,
             self.may_write,
         )
-        self._tenants = tenants.Tenants(services, self._keeper.spec, self._spawn)
+        self._tenants = tenants.Tenants(shared, self._keeper.spec, self._tasks.spawn)
         self._keeper.plays = lambda node: self._custody.ours(node["metadata"]["name"])
         self._keeper.keeps = lambda pool: self._us.keeps(sharding.key_of_pool(pool))
-        self._links = links.Links(self._tenants.end_moved)
-        self._machines: dict[str, machine.Machine] = {}
+        self._machines: machines.Machines = machines.Machines(
+            cluster,
+            clock,
+            kubelet.host,
+            self._pools,
+            self._keeper,
+            self._tenants,
+            self._tasks,
+            self.unix_s,
+            lambda: self._changed.set(),
+            lambda name: self._rounds.images_changed(name),
+        )
         self._loops: list[asyncio.Task[None]] = []
         self._membership: list[asyncio.Task[None]] = []
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._beats: dict[str, list[asyncio.Task[None]]] = {}
-        self._custody = custody.Custody(
+        self._custody: custody.Custody = custody.Custody(
             cluster, clock, self._us, self._nodes, self, self._make_beat
         )
-        self._outages: dict[str, outages.Outages] = {}
-        self._standing = standing.Standing(cluster, clock, self._keeper, self._pods, self._machines)
-        self._changed = self._standing.changed
+        self._rounds: rounds.Rounds = rounds.Rounds(
+            cluster, clock, self._keeper, self._pods, self._machines
+        )
+        self._changed: asyncio.Event = self._rounds.changed
 
     def unix_s(self) -> float:
         """Unix seconds that never go back: the wall clock at the start, and monotonic from then."""
@@ -123,7 +128,7 @@ class Emulator:
             self._pod_changed(None, pod)
         self._pods.on_change(self._pod_changed)
         self._pools.on_change(lambda old, new: self._pool_changed())
-        kept = self._standing
+        kept = self._rounds
         for loop in (kept.keep(), kept.refresh(), kept.collect(), self._scaler.run()):
             self._loops.append(asyncio.create_task(loop))
         await self._engines_back()
@@ -138,11 +143,9 @@ class Emulator:
 
     async def __aexit__(self, *exception: object) -> None:
         await self._custody.close()
-        beats = (task for tasks in self._beats.values() for task in tasks)
-        tasks = [*self._loops, *self._tasks, *beats]
-        for task in tasks:
+        for task in self._loops:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._loops, self._tasks.stop(), return_exceptions=True)
         await self._tenants.stop()
         # Nothing of ours writes any more: others may know.
         for task in self._membership:
@@ -211,15 +214,8 @@ class Emulator:
 
     def count(self) -> None:
         """Bring the metrics up to date."""
-        by_pool: dict[str, int] = {}
-        for node in self._nodes.items():
-            pool = node["metadata"]["labels"].get(names.LABEL_POOL, "")
-            by_pool[pool] = by_pool.get(pool, 0) + 1
-        phases = (pod.get("status", {}).get("phase", "Pending") for pod in self.pods())
-        self._figures.count(by_pool, phases)
         now_s = self.unix_s() * self._clock.scale
-        nodes = self._machines.values()
-        self._figures.moving(each for node in nodes for each in node.links.under_way(now_s))
+        self._figures.count(self._nodes.items(), self._machines.values(), self._tenants, now_s)
 
     # Nodes.
 
@@ -229,15 +225,13 @@ class Emulator:
         known = self._machines.get(name)
         same = known is not None and new is not None and _uid(known.object) == _uid(new)
         if known is not None and not same:
-            self._drop(known)
+            self._machines.drop(known)
         if not same:
             self._custody.gone(name)
         if new is None:
             return
         if known is not None and same:
-            with contextlib.suppress(errors.InputError):
-                known.update(new)
-            self._heed(known)
+            self._machines.update(known, new)
             return
         self._custody.seen(new)
 
@@ -247,7 +241,7 @@ class Emulator:
 
     def _make_beat(self, node: ports.Object) -> heartbeat.Heartbeat:
         name = node["metadata"]["name"]
-        late, held = self._figures.lease_late, lambda: self._ailment(name).cut_off
+        late, held = self._figures.lease_late, lambda: self._machines.ailment(name).cut_off
         lost = lambda: self._custody.lost(name)  # noqa: E731
         return heartbeat.Heartbeat(
             *(self._cluster, node, self._clock, late, held, self._us, lost, self._rng)
@@ -257,35 +251,9 @@ class Emulator:
         self, node: ports.Object, beat: heartbeat.Heartbeat, pods: Sequence[ports.Object] | None
     ) -> None:
         """Play the node from now on; ``pods`` None: those on it that the watch has told."""
-        meta = node["metadata"]
-        name = meta["name"]
-        spec = self._keeper.spec(meta["labels"].get(names.LABEL_POOL, ""))
-        try:
-            facts = machine.read_facts(node)
-        except (errors.InputError, KeyError) as error:
-            log.error("node %s cannot be emulated: %s", name, error)
+        if not self._machines.take_on(node, beat):
             return
-        serialize = spec is None or spec.kubelet.serialize_image_pulls
-        moves, scale = self._links.of(name), self._clock.scale
-        policy = machine.gc_policy(spec)
-        host = machine.make_host(
-            node, self._kubelet.host, scale, moves, serialize=serialize, policy=policy
-        )
-        sink = events.EventSink(
-            *(self._cluster, "kubelet", self._clock),
-            host=name,
-            per_minute=UNLIMITED,
-            limit=self._event_writes,
-        )
-        found = self._machines[name] = machine.Machine(
-            node, facts, host, moves, sink, lambda: self._standing.images_changed(name)
-        )
-        found.remember(lambda: [each.pod.raw for each in self._tenants.on(name)])
-        self._heed(found)
-        outage = outages.Outages(found, self.unix_s, self._suffering, self._keeper.reclaim)
-        self._outages[name] = outage
-        work = (beat.run(), sink.run(), outage.run())
-        self._beats[name] = [self._task(each) for each in work]
+        name = node["metadata"]["name"]
         if pods is None:
             pods = [pod for pod in self._pods.items() if pod["spec"]["nodeName"] == name]
         for pod in sorted(pods, key=_began):
@@ -294,63 +262,12 @@ class Emulator:
 
     async def leave(self, name: str) -> None:
         """Another process plays the node from now on, with its pods as they stand."""
-        known = self._machines.pop(name, None)
-        if known is None:
-            return
-        tasks = self._unhand(known)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, self._tenants.leave_all(name), return_exceptions=True)
-        known.links.close(self.unix_s() * self._clock.scale)
+        await self._machines.leave(name)
 
     def _pool_changed(self) -> None:
         self._changed.set()
         for known in self._machines.values():
-            self._heed(known)
-
-    def _heed(self, known: machine.Machine) -> None:
-        """What goes wrong on a node may have changed: its pool says so, or it itself."""
-        pool, spec = known.facts.pool, self._keeper.spec(known.facts.pool)
-        known.brief = spec is not None and spec.kubelet.profile == "Fast"
-        listed = troubles.said(
-            self._pools.get(None, pool), spec.faults if spec else (), known.object
-        )
-        if known.trouble.hear(listed, spec.gpus_per_node if spec else 0):
-            if known.name in self._outages:
-                self._outages[known.name].heard()
-            for found in self._tenants.on(known.name):
-                found.befall()
-
-    def _suffering(self, known: machine.Machine) -> None:
-        """What the node as a whole suffers is another now."""
-        self._changed.set()
-        for found in self._tenants.on(known.name):
-            found.back()
-
-    def _ailment(self, name: str) -> ailments.Ailment:
-        known = self._machines.get(name)
-        return ailments.WELL if known is None else known.trouble.ailment(self.unix_s())
-
-    def _drop(self, known: machine.Machine) -> None:
-        """The node is gone: the machine is off, and so is everything on it."""
-        self._machines.pop(known.name, None)
-        for task in self._unhand(known):
-            task.cancel()
-        self._spawn(self._close(known, self._tenants.end_all(known.name)))
-
-    def _unhand(self, known: machine.Machine) -> Sequence[asyncio.Task[None]]:
-        """What is done for a node alone."""
-        self._outages.pop(known.name, None)
-        return self._beats.pop(known.name, [])
-
-    async def _close(self, known: machine.Machine, ends: list[asyncio.Task[None]]) -> None:
-        """Once nothing of it lives, its links go; the pool's with its last node."""
-        await asyncio.gather(*ends, return_exceptions=True)
-        known.links.close(self.unix_s() * self._clock.scale)
-        pool = known.facts.pool
-        if all(other.facts.pool != pool for other in self._machines.values()):
-            self._links.drop(routes.backend(pool))
-            self._links.drop(routes.registry(pool))
+            self._machines.heed(known)
 
     # Pods.
 
@@ -364,30 +281,12 @@ class Emulator:
         self._addresses.see(_uid(new), (new.get("status") or {}).get("podIP", ""))
         known = self._tenants.get(_uid(new))
         if known is not None:
-            known.see(podspec.parse(new))
+            known.hear(new)
             return
         node = self._machines.get(new["spec"]["nodeName"])
         if node is not None:
             self._changed.set()
             self._tenants.take_on(new, node)
-
-    # Tasks.
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = self._task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    def _task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """One whose failure concerns one pod or node: it is told, and the others go on."""
-        task = asyncio.create_task(work)
-        task.add_done_callback(self._tell)
-        return task
-
-    def _tell(self, task: asyncio.Task[None]) -> None:
-        if not task.cancelled() and task.exception() is not None:
-            log.error("a task of the emulator failed", exc_info=task.exception())
 
 
 def _uid(item: ports.Object) -> str:

@@ -1,9 +1,16 @@
 """The emulator's own metrics."""
 
-from collections.abc import Iterable, Mapping
+import collections
+from collections.abc import Collection, Iterable
 
 import prometheus_client
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from modelserve import ports
+from modelserve.api import names
+from servelab.node import machine, runner
+
+PHASES = ("Pending", "Running", "Succeeded", "Failed")
 
 _LATE_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 
@@ -16,6 +23,11 @@ class Figures:
         self._nodes = Gauge("servelab_nodes", "Emulated nodes.", ["pool"], registry=self._registry)
         self._pods = Gauge(
             "servelab_pods", "Pods on emulated nodes, by phase.", ["phase"], registry=self._registry
+        )
+        self._waiting = Gauge(
+            "servelab_writes_waiting",
+            "Pods and events that are still to be written to the API server.",
+            registry=self._registry,
         )
         self._lease_late = Histogram(
             "servelab_lease_lateness_seconds",
@@ -61,16 +73,26 @@ class Figures:
     def engine_exited(self) -> None:
         self._exits.inc()
 
-    def count(self, nodes_by_pool: Mapping[str, int], phases: Iterable[str]) -> None:
-        """Set the gauges."""
+    def count(
+        self,
+        nodes: Iterable[ports.Object],
+        played: Collection[machine.Machine],
+        pods: Iterable[runner.PodRunner],
+        now_s: float,
+    ) -> None:
+        """Set the gauges: of all nodes, those played here, and their pods, at emulated seconds."""
+        there = tuple(pods)
+        pools = (node["metadata"]["labels"].get(names.LABEL_POOL, "") for node in nodes)
         self._nodes.clear()
-        for pool, nodes in nodes_by_pool.items():
-            self._nodes.labels(pool).set(nodes)
-        counts = dict.fromkeys(("Pending", "Running", "Succeeded", "Failed"), 0)
-        for phase in phases:
-            counts[phase] = counts.get(phase, 0) + 1
-        for phase, pods in counts.items():
-            self._pods.labels(phase).set(pods)
+        for pool, count in collections.Counter(pools).items():
+            self._nodes.labels(pool).set(count)
+        phases = (each.pod.raw.get("status", {}).get("phase", "Pending") for each in there)
+        counts = {**dict.fromkeys(PHASES, 0), **collections.Counter(phases)}
+        for phase, count in counts.items():
+            self._pods.labels(phase).set(count)
+        events = sum(each.sink.waiting for each in played)
+        self._waiting.set(events + sum(each.writing for each in there))
+        self.moving(each for node in played for each in node.links.under_way(now_s))
 
     def moving(self, under_way: Iterable[tuple[str, float, float]]) -> None:
         """Transfers under way: kind (pull, load), bytes left, bytes per emulated second."""

@@ -4,6 +4,7 @@ Where several processes play nodes, a Lease's annotation names the one that play
 write carries the version that the one before left: whoever finds another is not the player.
 """
 
+import contextlib
 import logging
 import random
 from collections.abc import Callable
@@ -22,6 +23,10 @@ PERIOD_REAL_S = 10.0
 JITTER = 0.04
 DURATION_REAL_S = 40
 RETRY_REAL_S = 1.0
+# A node so young has no Lease yet: it gets one within a second, so that a hundred nodes that
+# register at once are all there before their Leases are.
+YOUNG_REAL_S = 10.0
+FIRST_WITHIN_REAL_S = 1.0
 # client-go's longest pause between two tries of a Lease.
 LONGEST_PAUSE_REAL_S = 7.0
 
@@ -65,6 +70,8 @@ class Heartbeat:
         self._held = held
         self._us = us if us is not None and us.identity else None
         self._lost = lost
+        created_s = timestamps.parse_if_any(node["metadata"].get("creationTimestamp"))
+        self._young = created_s is not None and clock.wall_s() - created_s < YOUNG_REAL_S
         self._version = ""
         self._term = 0  # in which it was last taken or renewed
         self._rng = rng or random.Random()
@@ -96,6 +103,8 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Renew at once, then on this node's own beat, until cancelled."""
+        if self._young:
+            await self._clock.sleep_real(self._rng.random() * FIRST_WITHIN_REAL_S)
         await self._renew()
         due = self._clock.real_s() + self._rng.random() * PERIOD_REAL_S
         while True:
@@ -120,10 +129,7 @@ class Heartbeat:
 
     async def _write(self) -> None:
         if self._us is None:
-            try:
-                await self._patch({"spec": self._spec()})
-            except errors.NotFound:
-                await self._create("")
+            await self._renew_alone()
             return
         if not self._version:
             return
@@ -136,6 +142,18 @@ class Heartbeat:
             self._note(await self._create(self._us.identity))
         except errors.Conflict:
             await self._settle(self._us)
+
+    async def _renew_alone(self) -> None:
+        """Of the only process: whether there is a Lease is all there is to find out."""
+        if self._young:
+            self._young = False
+            with contextlib.suppress(errors.Conflict):
+                await self._create("")
+                return
+        try:
+            await self._patch({"spec": self._spec()})
+        except errors.NotFound:
+            await self._create("")
 
     async def _settle(self, us: Us) -> None:
         """Somebody wrote the Lease: another process that took the node, or anybody else."""

@@ -11,6 +11,7 @@ from servelab.timing import caches, routes, transfers
 
 # node.status.images is capped, as by a kubelet.
 MAX_LISTED = 50
+EVER_S = float("-inf")
 # The disk of a node whose pool says nothing (its ephemeral storage).
 DISK_BYTES = 3686 * 2**30
 
@@ -38,7 +39,7 @@ class _Pull:
     free_s: float
     behind: str | None
     needs: tuple[str, ...] = ()
-    met_s: float = 0.0
+    met_s: float = EVER_S
 
     @property
     def size_bytes(self) -> int:
@@ -49,6 +50,11 @@ class _Pull:
 def digest(image: str) -> str:
     """A stable sha256 for an image name, in place of the real content's."""
     return f"sha256:{hashlib.sha256(catalogue.canonical(image).encode()).hexdigest()}"
+
+
+def reference(image: str) -> str:
+    """What a runtime calls an image that it pulled: ``imageID`` of a container."""
+    return _names(catalogue.canonical(image))[0]
 
 
 class NodeImages:
@@ -79,7 +85,12 @@ class NodeImages:
         self._pulls: dict[str, _Pull] = {}
         self._orphans: set[str] = set()
         self._last: str | None = None
-        self._queue_free_s = 0.0
+        self._queue_free_s = EVER_S
+
+    @property
+    def names(self) -> Collection[str]:
+        """Full names of the images that are there."""
+        return self._kept.by_name.keys()
 
     def present(self, image: str) -> bool:
         return catalogue.canonical(image) in self._kept.by_name
@@ -101,7 +112,7 @@ class NodeImages:
         every = every or layers.of(name, round(work.size_bytes))
         behind = self._last if self._serialize and self._last != key else None
         behind = behind if behind in self._pulls else None
-        free_s = self._queue_free_s if self._serialize else 0.0
+        free_s = self._queue_free_s if self._serialize else EVER_S
         others = {k: pull for k, pull in self._pulls.items() if k != key}
         coming = [k for k, pull in others.items() if pull.image == name]
         after, needs = behind, tuple[str, ...]()
@@ -138,7 +149,8 @@ class NodeImages:
     def finish(self, key: str) -> PullState:
         """Take the image in and forget the pull."""
         state, pull = self.state(key), self._pulls.pop(key)
-        self._queue_free_s = max(self._queue_free_s, state.ends_s) if self._serialize else 0.0
+        if self._serialize:
+            self._queue_free_s = max(self._queue_free_s, state.ends_s)
         for other, waiting in self._pulls.items():
             if waiting.behind == key:
                 waiting = self._pulls[other] = replace(waiting, free_s=state.ends_s, behind=None)

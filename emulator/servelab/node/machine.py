@@ -11,7 +11,7 @@ from modelserve.api.faults import FaultType
 from modelserve.catalog import gpus
 from modelserve.catalog import images as catalogue
 from modelserve.decide import nodefacts
-from servelab.node import actions, admission, images, links, planning, spam
+from servelab.node import actions, admission, amounts, images, links, planning, spam
 from servelab.node.context import Host
 from servelab.node.faults import troubles
 from servelab.node.gpus import slots
@@ -79,7 +79,7 @@ def room_bytes(node: ports.Object, pods: Iterable[ports.Object]) -> int:
     """Memory of the node that its pods have not asked for, in bytes."""
     memory = ((node.get("status") or {}).get("allocatable") or {}).get("memory", "0")
     asked = (admission.requests(pod).get("memory", 0) for pod in pods)
-    return max(0, int(admission.quantity(str(memory)) - sum(asked)))
+    return max(0, int(amounts.parse(str(memory)) - sum(asked)))
 
 
 def gc_policy(spec: pool.GPUPoolSpec | None) -> caches.Policy:
@@ -119,7 +119,7 @@ def make_host(
     """The node's image store, with the images its status lists, and its links."""
     name = node["metadata"]["name"]
     capacity = (node.get("status") or {}).get("capacity") or {}
-    disk = int(admission.quantity(str(capacity.get("ephemeral-storage", "0"))))
+    disk = int(amounts.parse(str(capacity.get("ephemeral-storage", "0"))))
     store = images.NodeImages(
         moves,
         name,

@@ -17,7 +17,7 @@ from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
-from servelab.engine.surfaces import registry
+from servelab.engine.surfaces import logs, surface
 from servelab.node import images, podspec, starting
 from servelab.node.kubelet import behavior
 from servelab.timing import jitter, routes, transfers
@@ -96,6 +96,11 @@ def of_pod(pod: podspec.Pod, facts: NodeFacts, store: images.NodeImages) -> Plan
     )
 
 
+def images_of(pod: podspec.Pod) -> Mapping[str, str]:
+    """The image of each container: those may be added or changed while the pod lives."""
+    return {spec.name: spec.image for spec in pod.containers}
+
+
 def again(
     pod: podspec.Pod, container: str, facts: NodeFacts, store: images.NodeImages
 ) -> EnginePlan | None:
@@ -122,7 +127,7 @@ def _engine(
         store.present(spec.image), page_cached=facts.is_warm(launch), layers=there
     )
     planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
-    load = _load(pod, launch, facts)
+    load = weight_read(pod.uid, pod.node, launch, facts)
     start = _start(pod, spec, launch, planned, facts.gpu, load.work)
     return EnginePlan(spec, _silent(start) if refusal else start, refusal, links=load.links)
 
@@ -161,21 +166,40 @@ def _silent(engine: starting.EngineStart) -> starting.EngineStart:
     return replace(engine, steps=(*before, replace(last, lines=())))
 
 
-def _load(pod: podspec.Pod, launch: launches.Launch, facts: NodeFacts) -> routes.Route:
-    """The read of the weights. A pool has one backend of each storage class."""
+def weight_read(uid: str, node: str, launch: launches.Launch, facts: NodeFacts) -> routes.Route:
+    """The read of a pod's weights on that node. A pool has one backend of each storage class."""
     known = launch.storage_class
     cold, warm = (
         routes.weights(
             coldstart.weights(launch, facts.gpu, facts.rates, warm=warm),
-            pod.node,
+            node,
             f"{facts.pool}/{known.name if known is not None else ''}",
             connections=launch.tensor_parallel,
-            factor=jitter.factor(pod.uid, wire.Phase.WEIGHT_LOAD),
+            factor=jitter.factor(uid, wire.Phase.WEIGHT_LOAD),
         )
         for warm in (False, True)
     )
     kept = coldstart.page_cacheable(launch)
     return routes.WeightRead.of(cold, nodefacts.weights_name(launch), warm if kept else None)
+
+
+def image_pull(
+    uid: str, node: str, container: str, every: tuple[layers.Layer, ...], facts: NodeFacts
+) -> routes.Route:
+    """The pull of an image of these layers for a pod's container, as if none were there."""
+    work, links = routes.ImagePull.of(
+        every,
+        facts.rates,
+        node,
+        registry_bytes_per_s=facts.registry_bytes_per_s,
+        pool=facts.pool,
+        factor=jitter.factor(uid, f"pull/{container}"),
+    )
+    return routes.Route(work, links)
+
+
+def _line(said: surface.StartLine) -> starting.Line:
+    return starting.Line(said.share, said.text, said.listens)
 
 
 def _start(
@@ -186,7 +210,7 @@ def _start(
     gpu: gpus.Gpu,
     load: transfers.Work,
 ) -> starting.EngineStart:
-    said = registry.of(launch.engine, launch.options).log.start_lines(launch, planned, gpu)
+    said = logs.of(launch.engine, launch.options).start_lines(launch, planned, gpu)
     warm_up_s = planned.warm_up_s
     warm_up = transfers.Work(warm_up_s * jitter.factor(pod.uid, wire.Phase.WARM_UP))
     parts = (
@@ -198,7 +222,7 @@ def _start(
             phase,
             work,
             planned_s,
-            tuple(starting.Line(line.share, line.text) for line in said if line.phase is phase),
+            tuple(_line(line) for line in said if line.phase is phase),
         )
         for phase, work, planned_s in parts
     )
@@ -228,12 +252,4 @@ def _pull(
     size = size if said.size_bytes is None else said.size_bytes
     if said.pull_s is not None:
         return routes.Route(transfers.Work(said.pull_s, size), {})
-    work, links = routes.ImagePull.of(
-        layers.of(spec.image, size),
-        facts.rates,
-        pod.node,
-        registry_bytes_per_s=facts.registry_bytes_per_s,
-        pool=facts.pool,
-        factor=jitter.factor(pod.uid, f"pull/{spec.name}"),
-    )
-    return routes.Route(work, links)
+    return image_pull(pod.uid, pod.node, spec.name, layers.of(spec.image, size), facts)

@@ -18,6 +18,25 @@ class ProbeKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """Where a probe or a hook connects to; without a host, to the pod."""
+
+    port: int
+    path: str = ""
+    scheme: str = "http"
+    host: str = ""
+
+    def at(self, pod_ip: str) -> str:
+        """Address and port."""
+        return f"{self.host or pod_ip}:{self.port}"
+
+    def url(self, pod_ip: str) -> str:
+        """As Go writes it: a path always begins with a slash."""
+        path = self.path if not self.path or self.path.startswith(("/", "?")) else f"/{self.path}"
+        return f"{self.scheme}://{self.at(pod_ip)}{path}"
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
     """One probe. Periods are real seconds, as a kubelet's."""
 
@@ -26,9 +45,7 @@ class Probe:
     period_s: float
     failure_threshold: int
     success_threshold: int
-    port: int
-    path: str
-    scheme: str
+    where: Target
     target: str = "httpGet"
     grace_real_s: float | None = None  # of a kill for its sake; None: the pod's
     timeout_s: float = 1.0
@@ -166,12 +183,20 @@ def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | N
         period_s=float(raw.get("periodSeconds", 10)),
         failure_threshold=int(raw.get("failureThreshold", 3)),
         success_threshold=int(raw.get("successThreshold", 1)),
-        port=_port(target.get("port", 0), container.get("ports") or ()),
-        path=target.get("path", "/"),
-        scheme=str(target.get("scheme", "HTTP")).lower(),
+        where=http_target(target, container),
         target=how,
         grace_real_s=None if grace is None else float(grace),
         timeout_s=float(raw.get("timeoutSeconds", 1)),
+    )
+
+
+def http_target(raw: Mapping[str, Any], container: Mapping[str, Any]) -> Target:
+    """Read where an HTTP request, or a connection, goes to; ports may be named."""
+    return Target(
+        _port(raw.get("port", 0), container.get("ports") or ()),
+        str(raw.get("path", "")),
+        str(raw.get("scheme", "HTTP")).lower(),
+        str(raw.get("host") or ""),
     )
 
 

@@ -21,6 +21,10 @@ class Engines(Protocol):
         """Bind an address ("host:port") that refuses connections."""
         ...
 
+    async def open(self, uid: str) -> None:
+        """Listen, and answer as an engine that still loads."""
+        ...
+
     async def serve(self, uid: str) -> None: ...
 
     async def disturb(self, uid: str, *, hung: bool, factor: float) -> None:

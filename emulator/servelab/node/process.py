@@ -21,12 +21,14 @@ from modelserve.adapters import kube, signals, timescale
 from servelab.engine import pool as worker_pool
 from servelab.node import emulator, figures, shards
 from servelab.node.pools import registration
-from servelab.node.serving import access, inspecting, selfsigned, telemetry
+from servelab.node.serving import access, inspecting, telemetry
 from servelab.node.serving import server as kubelet_server
 
 log = logging.getLogger(__name__)
 
 SHUTDOWN_REAL_S = 1.0
+# To the API server: its watches, and the writes at once of pods, events and Leases.
+CONNECTIONS = 72
 PORT_FILE = "kubelet-port"
 # Objects until the youngest are looked through, and how often until the older ones are too.
 GC_THRESHOLDS = (20_000, 20, 50)
@@ -64,10 +66,13 @@ async def _serve(settings: Settings) -> None:
     async with contextlib.AsyncExitStack() as stack:
         kubelet_socket = stack.enter_context(_bound_again(settings))
         metrics_socket = stack.enter_context(_bound(settings.metrics_listen))
-        cluster = await kube.KubeCluster.connect(settings.kubeconfig)
+        cluster = await kube.KubeCluster.connect(settings.kubeconfig, connections=CONNECTIONS)
         await stack.enter_async_context(cluster)
         await timescale.check(cluster, settings.namespace, settings.time_scale)
         if settings.kubelet_self_signed:
+            # With what signs, which takes 10 MB.
+            from servelab.node.serving import selfsigned
+
             directory = settings.data_dir or stack.enter_context(_temporary())
             host = settings.kubelet_listen[0]
             own = await selfsigned.files(cluster, host, directory / "pki", clock.wall_s())

@@ -43,18 +43,33 @@ class Ended:
 
 
 def particulars(
-    spec: podspec.Container, resources: Mapping[str, Mapping[str, str]]
+    pod: podspec.Pod, spec: podspec.Container, resources: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
-    """What an entry of a container that has run tells besides: ``resources``, mounts, user."""
-    mounts = [
-        {"name": mount["name"], "mountPath": mount["mountPath"]}
-        | ({"readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else {})
-        for mount in spec.raw.get("volumeMounts") or ()
-    ]
+    """What an entry of a container that has run tells besides: ``resources`` and user."""
     requests = spec.resources.get("requests")
     return {
         **({"allocatedResources": requests} if requests else {}),
         "resources": dict(resources),
-        **({"volumeMounts": mounts} if mounts else {}),
-        "user": {"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}},
+        "user": {"linux": _user(pod, spec)},
     }
+
+
+def _user(pod: podspec.Pod, spec: podspec.Container) -> dict[str, Any]:
+    """Root, where nobody says otherwise: what user an image has is not known."""
+    shared = pod.raw["spec"].get("securityContext") or {}
+    asked = {**shared, **(spec.raw.get("securityContext") or {})}
+    uid, gid = int(asked.get("runAsUser") or 0), int(asked.get("runAsGroup") or 0)
+    group = shared.get("fsGroup")
+    others = [*([] if group is None else [group]), *(shared.get("supplementalGroups") or ())]
+    groups = sorted({gid, *map(int, others)})
+    return {"uid": uid, "gid": gid, "supplementalGroups": groups}
+
+
+def mounts(spec: podspec.Container) -> dict[str, Any]:
+    """What its entry tells of its volumes, from the first on."""
+    found = [
+        {"name": mount["name"], "mountPath": mount["mountPath"]}
+        | ({"readOnly": True, "recursiveReadOnly": "Disabled"} if mount.get("readOnly") else {})
+        for mount in spec.raw.get("volumeMounts") or ()
+    ]
+    return {"volumeMounts": found} if found else {}

@@ -19,10 +19,11 @@ TIMED = (wire.Phase.WEIGHT_LOAD, wire.Phase.WARM_UP)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A log line due at this share (0 to 1) of its step."""
+    """A log line due at this share (0 to 1) of its step. ``listens``: its port opens with it."""
 
     share: float
     text: str
+    listens: bool = False
 
     def due_s(self, since_s: float, ends_s: float) -> float:
         """When it is due in a step that lasts from then until then."""
@@ -125,10 +126,10 @@ class ColdStart:
         """When the next log line is due, if the step ends then; infinite if none is."""
         return self._due[0].due_s(self.since_real_s, ends_real_s) if self._due else float("inf")
 
-    def take_lines(self, now_real_s: float, ends_real_s: float) -> Iterator[tuple[float, str]]:
+    def take_lines(self, now_real_s: float, ends_real_s: float) -> Iterator[tuple[float, Line]]:
         """The lines due by now, each once, with their time, if the step ends then."""
         while (due := self.next_line_real_s(ends_real_s)) <= now_real_s:
-            yield due, self._due.pop(0).text
+            yield due, self._due.pop(0)
 
     def expect(self, ends_real_s: float) -> bool:
         """The running phase should end then; returns whether that is worth telling."""

@@ -11,6 +11,7 @@ from modelserve.api.pool import GPUPoolSpec
 from servelab.node import admission, claiming, machine, podspec, runner
 from servelab.node.gpus import slots
 from servelab.node.kubelet import resuming
+from servelab.node.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ class Tenants:
 
     def __init__(
         self,
-        services: runner.Services,
+        services: Services,
         spec: Callable[[str], GPUPoolSpec | None],
         spawn: Spawn,
     ) -> None:

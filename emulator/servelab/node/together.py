@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-AT_ONCE = 16
+AT_ONCE = 32
 
 Result = TypeVar("Result")
 

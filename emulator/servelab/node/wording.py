@@ -1,6 +1,7 @@
 """What a kubelet says: texts of its events and messages, word for word as kubelet 1.37 does."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
 def duration(seconds: float) -> str:
@@ -16,9 +17,9 @@ def duration(seconds: float) -> str:
     return f"{minutes}m{tail}" if minutes else tail
 
 
-def bracketed(names: Sequence[str]) -> str:
+def bracketed(names: Sequence[str], between: str = " ") -> str:
     """Go's form of a list: ``[a b]``."""
-    return f"[{' '.join(names)}]"
+    return f"[{between.join(names)}]"
 
 
 def pulling(image: str) -> str:
@@ -50,6 +51,16 @@ def failed_probe_kill(container: str, kind: str) -> str:
     return f"Container {container} failed {kind} probe, will be restarted"
 
 
+def changed_kill(container: str) -> str:
+    """Its image is another now."""
+    return f"Container {container} definition changed, will be restarted"
+
+
+def init_changed_kill(container: str) -> str:
+    """The same of a sidecar."""
+    return f"Init container {container} definition changed"
+
+
 def resize_kill(container: str) -> str:
     return f"Container {container} resize requires restart"
 
@@ -59,16 +70,15 @@ def probe_failed(kind: str, why: str) -> str:
     return f"{kind} probe failed: {why}"
 
 
-def refused(scheme: str, ip: str, port: int, path: str) -> str:
-    """What an HTTP probe says of a port on which nothing listens."""
-    return f'Get "{scheme}://{ip}:{port}{path}": dial tcp {ip}:{port}: connect: connection refused'
+def refused(url: str, at: str) -> str:
+    """What an HTTP request says where nothing listens ``at`` that address."""
+    return f'Get "{url}": {not_connected(at)}'
 
 
-def timed_out(scheme: str, ip: str, port: int, path: str) -> str:
+def timed_out(url: str) -> str:
     """What an HTTP probe says of a server that takes the connection and never answers."""
     return (
-        f'Get "{scheme}://{ip}:{port}{path}": context deadline exceeded '
-        "(Client.Timeout exceeded while awaiting headers)"
+        f'Get "{url}": context deadline exceeded (Client.Timeout exceeded while awaiting headers)'
     )
 
 
@@ -107,15 +117,20 @@ def answered(status: int) -> str:
     return f"HTTP probe failed with statuscode: {status}"
 
 
-def not_connected(ip: str, port: int) -> str:
-    """What a TCP probe says of a port on which nothing listens."""
-    return f"dial tcp {ip}:{port}: connect: connection refused"
+def not_connected(at: str) -> str:
+    """What a TCP probe says where nothing listens ``at`` that address."""
+    return f"dial tcp {at}: connect: connection refused"
 
 
-def no_grpc(ip: str, port: int, timeout_s: float) -> str:
+def probe_errored(kind: str, why: str) -> str:
+    """A probe that could not be made counts for nothing."""
+    return f"{kind} probe errored and resulted in unknown state: {why}"
+
+
+def no_grpc(at: str, timeout_s: float) -> str:
     """What a gRPC probe says where nothing listens: it tries until its time is over."""
     return (
-        f'timeout: failed to connect service "{ip}:{port}" within {duration(timeout_s)}: '
+        f'timeout: failed to connect service "{at}" within {duration(timeout_s)}: '
         "context deadline exceeded"
     )
 
@@ -136,12 +151,27 @@ def cannot_start(why: str) -> str:
     )
 
 
-def post_start_failed(hook: str, container: str, pod: str, why: str) -> str:
-    """``pod`` is name_namespace(uid)."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A container; ``pod`` is name_namespace(uid)."""
+
+    container: str
+    pod: str
+
+    def __str__(self) -> str:
+        return f'for Container "{self.container}" in Pod "{self.pod}"'
+
+
+def exec_hook_failed(command: Sequence[str], where: Where, code: int) -> str:
     return (
-        f'Exec lifecycle hook ({hook}) for Container "{container}" in Pod "{pod}" failed - '
-        f'error: {why}, message: ""'
+        f"Exec lifecycle hook ({bracketed(command)}) {where} failed - "
+        f"error: command '{' '.join(command)}' exited with {code}: , message: \"\""
     )
+
+
+def http_hook_failed(path: str, where: Where, url: str, at: str) -> str:
+    """Nothing listens ``at`` that address."""
+    return f"HTTP lifecycle hook ({path}) {where} failed - error: {refused(url, at)}"
 
 
 def log_unavailable(container: str, pod: str) -> str:
@@ -149,8 +179,38 @@ def log_unavailable(container: str, pod: str) -> str:
     return f'container "{container}" in pod "{pod}" is not available'
 
 
+def object_missing(kind: str, name: str) -> str:
+    return f'{kind.lower()} "{name}" not found'
+
+
+def key_missing(kind: str, key: str) -> str:
+    """Of the keys that a volume takes from a ConfigMap or Secret."""
+    if kind == "Secret":
+        return f"references non-existent secret key: {key}"
+    return f"configmap references non-existent config key: {key}"
+
+
 def mount_failed(volume: str, why: str) -> str:
     return f'MountVolume.SetUp failed for volume "{volume}" : {why}'
+
+
+def not_processed(unmounted: Sequence[str], failed: Sequence[str], why: Sequence[str]) -> str:
+    """Of volumes by claim that cannot even be looked for; ``why`` in the order of ``failed``."""
+    return (
+        f"Unable to attach or mount volumes: unmounted volumes={bracketed(unmounted)}, "
+        f"unattached volumes=[], failed to process volumes={bracketed(failed)}: {'; '.join(why)}"
+    )
+
+
+def claim_missing(namespace: str, claim: str) -> str:
+    return (
+        f"error processing PVC {namespace}/{claim}: failed to fetch PVC from API server: "
+        f'persistentvolumeclaims "{claim}" not found'
+    )
+
+
+def claim_unbound(namespace: str, claim: str) -> str:
+    return f"error processing PVC {namespace}/{claim}: PVC is not bound"
 
 
 def bad_image_name(image: str, why: str) -> str:
@@ -159,9 +219,20 @@ def bad_image_name(image: str, why: str) -> str:
     )
 
 
+def log_never(container: str, pod: str) -> str:
+    """The log endpoint's answer for a container that was given up before it ran."""
+    return f'container "{container}" in pod "{pod}" is terminated'
+
+
 def log_gone(container_id: str) -> str:
     """The log endpoint's answer for a container that the kubelet has removed."""
     return f"unable to retrieve container logs for {container_id}"
 
 
+# What containerd says of a command in a container that has ended (in the moment of its end: that no
+# running task was found).
+NO_TASK = (
+    "rpc error: code = Unknown desc = failed to exec in container: "
+    "container is in CONTAINER_EXITED state"
+)
 DEADLINE = "Pod was active on the node longer than the specified deadline"

@@ -17,7 +17,7 @@ HELD_LOOK_REAL_S = 0.25
 
 
 class PodWriter:
-    """``run`` it as a task. Annotations go before the status, the deletion goes last."""
+    """``run`` it as a task. Annotations and status go together, the deletion goes last."""
 
     def __init__(
         self,
@@ -114,35 +114,41 @@ class PodWriter:
         await self._sleep(max(self._backoff.next_real_s(), wish_real_s))
 
     async def _write(self) -> bool:
-        if self._annotations:
-            taken = self._annotations
-            body = {"metadata": {"uid": self._uid, "annotations": dict(taken)}}
-            answer = await self._cluster.patch(ports.PODS, self._namespace, self._name, body)
-            self._note(answer)
-            if self._annotations == taken:
-                self._annotations = {}
-            else:
-                self._annotations = {
-                    k: v for k, v in self._annotations.items() if taken.get(k) != v
-                }
-        if self._status is not None:
-            status = self._status
+        """Annotations and status, in one write; returns whether the pod is removed."""
+        if self._annotations or self._status is not None:
+            annotations, status = self._annotations, self._status
             answer = await self._cluster.patch(
                 ports.PODS,
                 self._namespace,
                 self._name,
-                {"metadata": {"uid": self._uid}, "status": dict(status)},
+                self._body(annotations, status),
                 content_type=ports.STRATEGIC_PATCH,
                 subresource="status",
             )
-            self._note(answer)
-            self._sent = status
-            if self._status is status:
-                self._status = None
+            self.version = answer["metadata"].get("resourceVersion", "")
+            self._wrote(annotations, status)
         if self._delete and self._status is None and not self._annotations:
             await self._remove()
             return True
         return False
+
+    def _body(
+        self, annotations: Mapping[str, str], status: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """``/status`` of a pod takes annotations as well: nobody sees one without the other."""
+        metadata: dict[str, Any] = {"uid": self._uid}
+        if annotations:
+            metadata["annotations"] = dict(annotations)
+        return {"metadata": metadata} | ({} if status is None else {"status": dict(status)})
+
+    def _wrote(self, annotations: Mapping[str, str], status: Mapping[str, Any] | None) -> None:
+        """What was asked for meanwhile is still to be written."""
+        left = self._annotations.items() - annotations.items()
+        self._annotations = dict(left)
+        if status is not None:
+            self._sent = status
+            if self._status is status:
+                self._status = None
 
     async def _remove(self) -> None:
         try:
@@ -151,6 +157,3 @@ class PodWriter:
             )
         except errors.Conflict:
             log.debug("pod %s/%s is another one by now", self._namespace, self._name)
-
-    def _note(self, answer: ports.Object) -> None:
-        self.version = answer["metadata"].get("resourceVersion", "")

@@ -6,20 +6,16 @@ cuts the ways of the flows it can reach there, and only theirs; they are worked 
 may come in any order of times, and the result is the same.
 """
 
-import bisect
 import collections
-import heapq
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 
 from modelserve import errors
-from servelab.timing import fairness, lanes, projection, trajectory
+from servelab.timing import agenda, fairness, lanes, network, projection, trajectory
 
 # How long a flow that was stopped is remembered, in case something starts before its end.
 MEMORY_S = 3600.0
-# The agenda is cleared of what is out of date when it is this many times as long as needed.
-SLACK = 8
 # An end as it was told and as it comes differ by roundings.
 ROUNDING_S = 1e-6
 
@@ -30,12 +26,9 @@ class Fluid:
     def __init__(self) -> None:
         self.changes = 0
         self._flows: dict[str, trajectory.Flow] = {}
-        # By link: bytes per second from a time on; flows that ever pass it.
-        self._capacities: dict[str, list[tuple[float, float]]] = {}
-        self._users: dict[str, dict[trajectory.Flow, None]] = {}
-        self._leaving: dict[str, None] = {}
+        self._network = network.Network()
         self._lanes = lanes.Lanes()
-        self._agenda: list[tuple[float, int, trajectory.Flow | str]] = []
+        self._agenda = agenda.Agenda()
         self._serial = itertools.count()
         self._stopped: collections.deque[trajectory.Flow] = collections.deque()
         self._ended: dict[trajectory.Flow, None] = {}
@@ -44,24 +37,13 @@ class Fluid:
 
     def set_link(self, name: str, bytes_per_s: float, now_s: float) -> None:
         """A link's capacity from ``now_s`` on; 0 holds everything on it up. InputError if < 0."""
-        if not 0 <= bytes_per_s < math.inf:
-            raise errors.InputError(f"link {name}: {bytes_per_s} bytes/s; give a rate of 0 or more")
-        self._leaving.pop(name, None)
-        history = self._capacities.get(name)
-        if history is None:
-            self._capacities[name] = [(-math.inf, bytes_per_s)]
-            self._users[name] = {}
-        elif self._capacity(name, now_s) != bytes_per_s or history[-1][0] > now_s:
-            del history[bisect.bisect_left(history, (now_s, -1.0)) :]
-            history.append((now_s, bytes_per_s))
-            self._reopen(self._users[name], now_s)
+        if self._network.set(name, bytes_per_s, now_s):
+            self._reopen(self._network.users(name), now_s)
             self._push(now_s, name)
 
     def drop_link(self, name: str) -> None:
         """Forget a link, once nobody remembered passes it; an unknown one is fine."""
-        if name in self._capacities:
-            self._leaving[name] = None
-            self._clear(name)
+        self._network.drop(name)
 
     def start(
         self,
@@ -76,12 +58,13 @@ class Fluid:
         """
         kept = tuple(piece for piece in pieces if piece.size_bytes > 0)
         flow = trajectory.Flow(key, kept, now_s, next(self._serial))
-        self._check(flow)
+        for piece in kept:
+            if not piece.demand.path and not 0 < piece.demand.cap_bytes_per_s < math.inf:
+                raise errors.InputError(f"{key}: bytes without a link need a rate above 0")
+        self._network.join(flow)
         if key in self._flows:
             self.stop(key, now_s)
         self._flows[key] = flow
-        for link in flow.links:
-            self._users[link][flow] = None
         before = self._flows.get(after) if after is not None else None
         self._follow(flow, before)
         self._reopen([flow], now_s)
@@ -125,8 +108,8 @@ class Fluid:
         if settled_s is not None:
             return settled_s
         if flow.projected_s is None:
-            tied = self._reach([flow], now_s)
-            ends_s = projection.Projection(tied, self._capacities, now_s).run()
+            tied = self._network.reach([flow], now_s)
+            ends_s = projection.Projection(tied, self._network.capacities, now_s).run()
             for other, end_s in ends_s.items():
                 other.projected_s = end_s
         assert flow.projected_s is not None
@@ -143,26 +126,20 @@ class Fluid:
     def load(self, link: str, now_s: float) -> float:
         """Bytes per second that pass a link at ``now_s``. KeyError for an unknown link."""
         self._work_out(now_s)
-        users = (flow for flow in self._users[link] if not flow.over(now_s))
+        users = (flow for flow in self._network.users(link) if not flow.over(now_s))
         return sum(flow.at(now_s)[1] for flow in users if _on(flow, link, now_s))
 
     def next_end_s(self) -> float:
         """When the next flow ends that ``advance`` has not told of; infinite if none will."""
         first_s = self._first_end_s()
-        while self._agenda and self._agenda[0][0] < first_s:
+        while self._agenda.next_s < first_s:
             self._step()
             first_s = self._first_end_s()
         return first_s
 
     def wake_s(self) -> float:
         """When to advance next: nothing ends before. Unlike an end, it needs nothing worked out."""
-        while self._agenda:
-            at_s, _, thing = self._agenda[0]
-            if isinstance(thing, str) or thing.next_s == at_s:
-                break
-            heapq.heappop(self._agenda)
-        next_s = self._agenda[0][0] if self._agenda else math.inf
-        return min(next_s, self._first_end_s())
+        return min(self._agenda.wake_s(), self._first_end_s())
 
     def advance(self, now_s: float) -> list[str]:
         """Keys of the flows that ended by ``now_s``, in order, each once. Told ends stay."""
@@ -183,14 +160,6 @@ class Fluid:
         ends = (flow.end_s for flow in self._ended if flow.end_s is not None)
         return min(ends, default=math.inf)
 
-    def _check(self, flow: trajectory.Flow) -> None:
-        for link in flow.links:
-            if link not in self._capacities:
-                raise errors.InputError(f"{flow.key}: nobody gave link {link} a rate; set it first")
-        for piece in flow.pieces:
-            if not piece.demand.path and not 0 < piece.demand.cap_bytes_per_s < math.inf:
-                raise errors.InputError(f"{flow.key}: bytes without a link need a rate above 0")
-
     def _follow(self, flow: trajectory.Flow, before: trajectory.Flow | None) -> None:
         if before is None:
             flow.start_s = flow.asked_s
@@ -203,7 +172,7 @@ class Fluid:
     def _reopen(self, start: Iterable[trajectory.Flow], at_s: float) -> None:
         """Cut the ways of all flows that a change of these at ``at_s`` can reach."""
         moved = False
-        reached = self._reach(start, at_s)
+        reached = self._network.reach(start, at_s)
         for flow in reached:
             flow.projected_s = None
             if flow.told and not flow.over(at_s) and flow.key in self._flows:
@@ -214,10 +183,8 @@ class Fluid:
             return
         for flow in reached:
             self._cut(flow, at_s)
-        for link in dict.fromkeys(link for flow in reached for link in flow.links):
-            for since_s, _ in self._capacities[link][1:]:
-                if since_s > at_s:
-                    self._push(since_s, link)
+        for since_s, link in self._network.changes(reached, at_s):
+            self._push(since_s, link)
 
     def _cut(self, flow: trajectory.Flow, at_s: float) -> None:
         if not flow.known_after(at_s):
@@ -231,37 +198,19 @@ class Fluid:
         self._ended.pop(flow, None)
         self._push(flow.next_s, flow)
 
-    def _reach(self, start: Iterable[trajectory.Flow], at_s: float) -> dict[trajectory.Flow, None]:
-        """Flows not over by then that a link, or waiting, ties to these, however indirectly."""
-        found = {flow: None for flow in start if not flow.over(at_s)}
-        todo, links = list(found), set[str]()
-        while todo:
-            flow = todo.pop()
-            near = [*flow.followers, *([flow.after] if flow.after is not None else [])]
-            for link in flow.links:
-                if link not in links:
-                    links.add(link)
-                    near += self._users[link]
-            for other in near:
-                if other not in found and not other.over(at_s):
-                    found[other] = None
-                    todo.append(other)
-        return found
-
     def _work_out(self, now_s: float) -> None:
-        while self._agenda and self._agenda[0][0] <= now_s:
+        while self._agenda.next_s <= now_s:
             self._step()
 
     def _step(self) -> None:
         """Let everything happen that comes next at one time, then share the links anew."""
-        at_s = self._agenda[0][0]
+        at_s = self._agenda.next_s
         self._worked_out_s = max(self._worked_out_s, at_s)
         links: dict[str, None] = {}
-        while self._agenda and self._agenda[0][0] == at_s:
-            thing = heapq.heappop(self._agenda)[2]
+        for thing in self._agenda.due():
             if isinstance(thing, str):
                 links[thing] = None
-            elif thing.next_s == at_s:
+            else:
                 self._turn(thing, at_s, links)
         for component in self._lanes.components(links):
             self._bend(component, at_s)
@@ -295,7 +244,7 @@ class Fluid:
         """Give the flows of these lanes, which are all that share links, their rates."""
         demands = [lane.demand for lane in component]
         links = dict.fromkeys(link for demand in demands for link in demand.path)
-        capacities = {link: self._capacity(link, at_s) for link in links}
+        capacities = {link: self._network.capacity(link, at_s) for link in links}
         rates = fairness.rates(demands, capacities, [len(lane.flows) for lane in component])
         first_s, first = math.inf, None
         for lane, rate in zip(component, rates, strict=True):
@@ -308,24 +257,8 @@ class Fluid:
         if first is not None:
             self._push(first_s, first)
 
-    def _capacity(self, link: str, at_s: float) -> float:
-        history = self._capacities[link]
-        if len(history) == 1:
-            return history[0][1]
-        return next(rate for since_s, rate in reversed(history) if since_s <= at_s)
-
-    def _push(self, at_s: float, thing: trajectory.Flow | str) -> None:
-        if at_s == math.inf:
-            return
-        heapq.heappush(self._agenda, (at_s, next(self._serial), thing))
-        if len(self._agenda) > SLACK * (64 + len(self._flows) + len(self._stopped)):
-            valid = {
-                (at, thing): (at, serial, thing)
-                for at, serial, thing in self._agenda
-                if isinstance(thing, str) or thing.next_s == at
-            }
-            self._agenda = list(valid.values())
-            heapq.heapify(self._agenda)
+    def _push(self, at_s: float, thing: agenda.Thing) -> None:
+        self._agenda.push(at_s, thing, len(self._flows) + len(self._stopped))
 
     def _forget(self, now_s: float) -> None:
         """Drop what was stopped so long ago that nothing will start before its end."""
@@ -333,17 +266,11 @@ class Fluid:
         self._work_out(self._seen_s - MEMORY_S)
         while self._stopped and self._stopped[0].over(self._seen_s - MEMORY_S):
             flow = self._stopped.popleft()
-            for link in flow.links:
-                self._users[link].pop(flow, None)
-                self._clear(link)
+            self._network.leave(flow)
             for follower in flow.followers:
                 follower.after = None
             if flow.after is not None:
                 flow.after.followers.remove(flow)
-
-    def _clear(self, link: str) -> None:
-        if link in self._leaving and not self._users[link]:
-            del self._leaving[link], self._users[link], self._capacities[link]
 
 
 def _on(flow: trajectory.Flow, link: str, now_s: float) -> bool:

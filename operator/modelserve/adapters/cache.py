@@ -3,12 +3,16 @@
 import asyncio
 import contextlib
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from modelserve import ports
 
 log = logging.getLogger(__name__)
+
+# So long a store takes in what has arrived before it lets others have a turn.
+SLICE_REAL_S = 0.005
 
 # (old, new): None, object for a new one; object, None for one that is gone.
 Callback = Callable[[ports.Object | None, ports.Object | None], None]
@@ -32,9 +36,16 @@ class Store:
         field_selector: str = "",
         indexes: Mapping[str, IndexKeys] | None = None,
         keep_owners: bool = True,
+        alike: bool = False,
+        slice_real_s: float = SLICE_REAL_S,
     ) -> None:
-        """Without ``keep_owners`` managedFields are dropped, which are half of a large object."""
+        """Without ``keep_owners`` managedFields are dropped, which are half of a large object.
+
+        Of objects that are ``alike`` in their labels and status, equal strings are kept once.
+        """
+        self._alike = alike
         self._keep_owners = keep_owners
+        self._slice_real_s = slice_real_s
         self.synced = asyncio.Event()
         self._cluster = cluster
         self._resource = resource
@@ -56,9 +67,15 @@ class Store:
             label_selector=self._label_selector,
             field_selector=self._field_selector,
         )
+        clock = asyncio.get_running_loop().time
+        pause_real_s = clock() + self._slice_real_s
         try:
             async for event in events:
                 self.handle(event)
+                if clock() >= pause_real_s:
+                    # What has arrived is read without a pause, and others have things due.
+                    await asyncio.sleep(0)
+                    pause_real_s = clock() + self._slice_real_s
         finally:
             with contextlib.suppress(AttributeError):
                 await events.aclose()  # type: ignore[attr-defined]
@@ -71,6 +88,8 @@ class Store:
             if not self._keep_owners:
                 # In place: the watch holds the same object.
                 cast(dict[str, Any], event.object["metadata"]).pop("managedFields", None)
+            if self._alike:
+                _share_strings(event.object)
             self._put(event.object, gone=event.change is ports.Change.DELETED)
 
     def on_change(self, callback: Callback) -> None:
@@ -127,3 +146,16 @@ def _call(callback: Callback, old: ports.Object | None, new: ports.Object | None
         callback(old, new)
     except Exception:
         log.exception("a callback of a store failed")
+
+
+def _share_strings(found: Any) -> Any:
+    """The same document, in place, with the one copy of each of its strings that all share."""
+    if isinstance(found, str):
+        return sys.intern(found)
+    if isinstance(found, list):
+        found[:] = map(_share_strings, found)
+    elif isinstance(found, dict):
+        entries = [(sys.intern(key), _share_strings(value)) for key, value in found.items()]
+        found.clear()
+        found.update(entries)
+    return found

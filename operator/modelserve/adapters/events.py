@@ -80,6 +80,12 @@ class EventSink:
         )
         self._recent: dict[tuple[str, ...], collections.deque[float]] = {}
         self._sequence = 0
+        self._writing = 0
+
+    @property
+    def waiting(self) -> int:
+        """Events that are not written yet."""
+        return self._queue.qsize() + self._writing
 
     def emit(
         self,
@@ -136,6 +142,13 @@ class EventSink:
         return True
 
     async def _write(self, event: _Event) -> None:
+        self._writing += 1
+        try:
+            await self._deliver(event)
+        finally:
+            self._writing -= 1
+
+    async def _deliver(self, event: _Event) -> None:
         pause_real_s = 0.5
         for _ in range(ATTEMPTS):
             try:

@@ -20,6 +20,9 @@ _BY_STATUS: dict[int, type[errors.ClusterError]] = {
 }
 # kube-apiserver 1.37 answers 500 to a server-side apply with a field that the schema lacks.
 _UNTYPED = "failed to create typed patch object"
+# To the server the uid in an apply or a patch is a field that cannot change; to who names it there,
+# it is what must be so.
+_ANOTHER = "metadata.uid: Invalid value"
 
 
 def parse_status(body: bytes) -> tuple[str, str]:
@@ -38,6 +41,8 @@ def from_response(
     message, reason = parse_status(body)
     text = f"{what}: {message or 'no message'} (HTTP {status})"
     kind = errors.Invalid if _UNTYPED in message else _BY_STATUS.get(status)
+    if kind is errors.Invalid and _ANOTHER in message:
+        kind = errors.Conflict
     if kind is not None:
         return kind(text, status, reason)
     return errors.Unavailable(text, status, reason, _retry_after_s(headers or {}))

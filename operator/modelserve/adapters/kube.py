@@ -13,23 +13,19 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Self
 
 import aiohttp
-from kubernetes.aio.client import rest
 
 from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import credentials, failures
+from modelserve.adapters import credentials, failures, session
 from modelserve.adapters import watch as watches
 
 CONNECT_REAL_S = 5.0
 ANSWER_REAL_S = 30.0
-# kube-apiserver closes what was idle for 90 s.
-KEEP_REAL_S = 75.0
 USER_AGENT = f"modelserve/{importlib.metadata.version('modelserve')}"
 
 APPLY = "application/apply-patch+yaml"
 
 _TIMEOUT = aiohttp.ClientTimeout(total=ANSWER_REAL_S, sock_connect=CONNECT_REAL_S)
-_CONNECTION_ERRORS = (aiohttp.ClientError, TimeoutError, OSError)
 # Refuse fields that the server would otherwise drop without a word.
 _STRICT = {"fieldValidation": "Strict"}
 
@@ -39,7 +35,7 @@ class KubeCluster:
 
     def __init__(
         self,
-        client: rest.RESTClientObject,
+        client: session.Session,
         source: credentials.Credentials,
         clock: ports.Clock | None = None,
         rng: random.Random | None = None,
@@ -57,15 +53,19 @@ class KubeCluster:
         *,
         clock: ports.Clock | None = None,
         rng: random.Random | None = None,
+        connections: int | None = None,
     ) -> Self:
         """Read the credentials; nothing is sent yet. Raises InputError for an unusable kubeconfig.
 
         Without a path: the pod's service account, else $KUBECONFIG, else ~/.kube/config.
+        ``connections`` at once, watches included; each takes 300 kB.
         """
         source = credentials.Credentials(kubeconfig)
         configuration = await source.load()
+        if connections is not None:
+            configuration.connection_pool_maxsize = connections
         try:
-            client = _Client(configuration)
+            client = session.Session(configuration)
         except (OSError, ValueError) as error:
             raise errors.InputError(
                 f"the certificates of {configuration.host} cannot be used: {error}"
@@ -236,11 +236,11 @@ class KubeCluster:
                 raise failures.from_response(
                     what, response.status, await response.read(), response.headers
                 )
-            yield _lines(response, what)
-        except _CONNECTION_ERRORS as error:
+            yield session.lines(response, what)
+        except session.CONNECTION_ERRORS as error:
             raise failures.from_exception(what, error) from error
         finally:
-            _abort(response)
+            session.abort(response)
 
     async def request(
         self,
@@ -281,7 +281,7 @@ class KubeCluster:
             response = await self._send(method, path, body, query, _TIMEOUT, content_type)
             async with response:
                 return response.status, response.headers, await response.read()
-        except _CONNECTION_ERRORS as error:
+        except session.CONNECTION_ERRORS as error:
             raise failures.from_exception(f"{method} {path}", error) from error
 
     async def _send(
@@ -298,41 +298,9 @@ class KubeCluster:
         headers["Content-Type"] = content_type
         headers |= await self._source.headers(self._client.configuration)
         try:
-            answer = await self._client.request(  # type: ignore[no-untyped-call]
-                method, url, headers=headers, body=body, _request_timeout=limits
-            )
-        except _CONNECTION_ERRORS as error:
+            return await self._client.send(method, url, headers, body, limits)
+        except session.CONNECTION_ERRORS as error:
             raise failures.from_exception(f"{method} {path}", error) from error
-        response: aiohttp.ClientResponse = answer.response
-        return response
-
-
-class _Client(rest.RESTClientObject):
-    """The official client, with connections kept longer: a wake must not wait for a handshake."""
-
-    def _create_connector(self) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(
-            limit=self.maxsize, ssl=self.ssl_context, keepalive_timeout=KEEP_REAL_S
-        )
-
-
-def _abort(response: aiohttp.ClientResponse) -> None:
-    """Close a stream of which nothing more is wanted, without the farewell of TLS.
-
-    That would go on in the background and outlive the session, and perhaps the event loop.
-    """
-    connection = response.connection
-    if connection is not None and connection.transport is not None:
-        connection.transport.abort()
-    response.close()
-
-
-async def _lines(response: aiohttp.ClientResponse, what: str) -> AsyncIterator[bytes]:
-    try:
-        while line := await response.content.readline():
-            yield line
-    except (*_CONNECTION_ERRORS, ValueError) as error:
-        raise failures.from_exception(what, error) from error
 
 
 def _identified(

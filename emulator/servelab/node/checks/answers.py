@@ -7,13 +7,18 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from servelab.node.checks import facts, prints, recording
-from servelab.node.checks.runs import Difference, Place, Run, judged_s, real_place
+from servelab.node.checks.runs import JITTER_S, Difference, Place, Run, judged_s, real_place
 
 KUBELET = "kubelet"
 # A probe meets a server in the moment it opens or closes its port: what it then says is chance.
 _RACES = re.compile(
     r"connection refused|closed idle connection|connection reset|EOF|no route to host"
+    r"|no running task found|CONTAINER_EXITED"
 )
+
+# What else is told at each sync of a container that cannot be made, once that is often.
+_EACH_SYNC = ("InspectFailed", "Failed", "Pulled")
+OFTEN = 5
 
 _Key = tuple[str, str, str, str, str]
 
@@ -40,8 +45,10 @@ def _chance(key: _Key, real: int, ours: int, runs: int) -> bool:
     A failing probe: one more or less in each run of the container; none at all where it hit a
     closing port.
     """
-    if key[1] == "BackOff" and real and ours:
+    if (key[1] == "BackOff" or key[2] == "Error: ImagePullBackOff") and real and ours:
         # Told at each sync in between; one sync more or less depends on what else wakes a kubelet.
+        return abs(real - ours) <= 1
+    if key[1] in _EACH_SYNC and min(real, ours) >= OFTEN:
         return abs(real - ours) <= 1
     if key[1] != "Unhealthy":
         return False
@@ -98,7 +105,7 @@ def printed(scenario: recording.Scenario, run: Run) -> Iterator[Difference]:
     ours = {(each.t, each.command): each for each in run.prints}
     for each in prints.compared(scenario):
         mine = ours.get((each.t, each.command))
-        if mine is None:
+        if mine is None or _moving(scenario, each.t):
             continue
         theirs, found = (
             prints.lines(each, place.namespace, place.node),
@@ -110,6 +117,11 @@ def printed(scenario: recording.Scenario, run: Run) -> Iterator[Difference]:
                 [line[1:] for line in changed if line.startswith(sign)] for sign in "-+"
             )
             yield Difference(scenario.scenario, f"kubectl {each.command}", real, emulated)
+
+
+def _moving(scenario: recording.Scenario, at_s: float) -> bool:
+    """Whether the pod's status changed so close to that time that either side may be behind."""
+    return any(abs(update.t - at_s) < JITTER_S for update in scenario.updates)
 
 
 def _answer(log: recording.Log, at: Place) -> list[Any]:

@@ -55,10 +55,10 @@ def read(path: Path) -> list[recording.Scenario]:
 
 
 def seen_all(scenario: recording.Scenario, updates: Sequence[recording.Update], at: Place) -> bool:
-    """Whether every fact of the recording has come."""
+    """Whether every fact of the recording has come, its back-offs too."""
     real = real_changes(scenario)
     ours = _judged(real, facts.changes(updates, at.namespace, at.node), judged_s(scenario))
-    return all(_reads_as(ours.get(key, []), found) for key, found in real.items())
+    return all(_shown(found, ours.get(key, [])) is not None for key, found in real.items())
 
 
 def _names(place: Place) -> tuple[str, str]:
@@ -80,11 +80,15 @@ def _judged(
     return kept
 
 
-def _reads_as(ours: Sequence[facts.Change], real: Sequence[facts.Change]) -> bool:
-    return _aligned(real, ours) is not None
-
-
 def _aligned(
+    real: Sequence[facts.Change], ours: Sequence[facts.Change]
+) -> tuple[list[facts.Change], list[facts.Change]] | None:
+    """Both without what chance shows in only one of them; None if they differ in more."""
+    # Whether a back-off is told before something else happens is chance, as when it is told.
+    return _shown(real, ours) or _shown(*_unheld(real, ours))
+
+
+def _shown(
     real: Sequence[facts.Change], ours: Sequence[facts.Change]
 ) -> tuple[list[facts.Change], list[facts.Change]] | None:
     """Both without what only one of them shows for a moment; None if they differ in more."""
@@ -93,6 +97,19 @@ def _aligned(
         return list(real), kept
     theirs = facts.without_blips(real, [change.value for change in ours])
     return None if theirs is None else (theirs, list(ours))
+
+
+def _unheld(
+    real: Sequence[facts.Change], ours: Sequence[facts.Change]
+) -> tuple[Sequence[facts.Change], Sequence[facts.Change]]:
+    """Both without their back-offs, if one of them tells one more than the other."""
+    theirs, mine = ([c for c in found if not _is_back_off(c)] for found in (real, ours))
+    held = (len(real) - len(theirs)) - (len(ours) - len(mine))
+    return (theirs, mine) if abs(held) == 1 else (real, ours)
+
+
+def _is_back_off(change: facts.Change) -> bool:
+    return change.key.endswith(" state") and any(f'"{why}"' in change.value for why in BACK_OFFS)
 
 
 def _facts(
@@ -127,11 +144,7 @@ def _told_by_chance(pairs: Sequence[tuple[facts.Change, facts.Change]]) -> set[t
     A kubelet tells it as it begins or as it ends, some 10 s later, by whether one more sync comes
     in between: of ten recordings of one pod three were of the first kind.
     """
-    return {
-        (_owner(theirs), theirs.number)
-        for theirs, _ in pairs
-        if theirs.key.endswith(" state") and any(f'"{why}"' in theirs.value for why in BACK_OFFS)
-    }
+    return {(_owner(theirs), theirs.number) for theirs, _ in pairs if _is_back_off(theirs)}
 
 
 def _owner(change: facts.Change) -> str:

@@ -20,6 +20,7 @@ _USED = re.compile(r"(requested: \d+), used: \d+")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 _CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
+_EXEC = re.compile(r"(failed to start exec )\"[0-9a-f]{64}\"")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # What shortened recordings may lack.
 OPTIONAL = ("resources", "allocatedResources")
@@ -45,6 +46,7 @@ def mask(text: str, namespace: str, node: str) -> str:
         (_STAMP, "<time>"),
         (_ADDRESS, "<ip>"),
         (_CONTAINER, "<container>"),
+        (_EXEC, r"\1<exec>"),
         (_UID, "<uid>"),
     ):
         text = pattern.sub(word, text)

@@ -6,6 +6,7 @@ import secrets
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,27 @@ from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
 from modelserve.api import timestamps
-from servelab.node.checks import answers, comparing, kubectl, prints, recording, surroundings
+from servelab.node.checks import (
+    answers,
+    comparing,
+    kubectl,
+    prints,
+    recording,
+    surroundings,
+    telling,
+)
 
 READY_REAL_S = 60.0
 POLL_REAL_S = 0.25
 # After the last fact, for what comes with it: events, and facts that should not come.
 SETTLE_REAL_S = 1.0
-# For events of the recording that have not come: a busy emulator writes them late.
-LATE_REAL_S = 4.0
 # More at once than this would find a busy machine, which no kubelet was recorded on.
 AT_ONCE = 20
 # Logs of a pod that is deleted are read so long before.
 BEFORE_REAL_S = 0.3
 NODE_GPU = "NVIDIA-H100-80GB-HBM3"
 NAMESPACES = ports.Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+Happening = Callable[[], Awaitable[None]]
 ACCOUNTS = ports.Resource("", "v1", "serviceaccounts", "ServiceAccount")
 
 
@@ -39,7 +47,6 @@ class Played:
     updates: list[recording.Update] = field(default_factory=list)
     logs: list[recording.Log] = field(default_factory=list)
     events: list[recording.Event] = field(default_factory=list)
-    counts: dict[str, list[tuple[float, int]]] = field(default_factory=dict)  # by event name
     prints: list[recording.Print] = field(default_factory=list)
     over: bool = False
 
@@ -61,6 +68,7 @@ class Stage:
         self._name = f"kubelet-check-{secrets.token_hex(3)}"
         self._pods: dict[str, Played] = {}
         self._room = asyncio.Semaphore(AT_ONCE)
+        self._events = telling.Events(cluster, self._name, self._clock, self._age_of)
 
     @property
     def place(self) -> comparing.Place:
@@ -72,7 +80,7 @@ class Stage:
         self._pods = {str(s.pod["metadata"]["name"]): Played(s) for s in scenarios}
         async with self._set_up():
             watching = asyncio.create_task(self._watch())
-            counting = asyncio.create_task(self._count())
+            counting = asyncio.create_task(self._events.watch())
             telling = asyncio.create_task(self._report())
             try:
                 await asyncio.gather(*(self._one(each) for each in self._pods.values()))
@@ -137,31 +145,38 @@ class Stage:
     async def _play(self, played: Played) -> None:
         await self._cluster.create(ports.PODS, self._name, self._manifest(played.scenario))
         asking = (self._print(played, each) for each in prints.compared(played.scenario))
-        meddling = asyncio.gather(self._meddle(played), self._act(played), *asking)
+        printing = asyncio.gather(*asking)
         try:
             await self._see_through(played)
         finally:
-            meddling.cancel()
-            await asyncio.gather(meddling, return_exceptions=True)
+            printing.cancel()
+            await asyncio.gather(printing, return_exceptions=True)
 
-    async def _meddle(self, played: Played) -> None:
-        """Write the conditions that others wrote while it was recorded."""
-        for at_s, entry in surroundings.foreign_conditions(played.scenario):
-            await self._sleep_until(played, at_s)
-            # An old condition would be taken for a stale one.
-            fresh = {"lastTransitionTime": timestamps.format_time(self._clock.wall_s())}
-            body = {"status": {"conditions": [{**entry, **fresh}]}}
-            await self._patch(played, body, "status")
+    def _happenings(self, played: Played) -> list[tuple[float, Happening]]:
+        """What others did to the pod while it was recorded, and when, in order."""
+        scenario, deletion = played.scenario, played.scenario.delete
+        found: list[tuple[float, Happening]] = [
+            (at_s, partial(self._write_condition, played, entry))
+            for at_s, entry in surroundings.foreign_conditions(scenario)
+            if entry.get("reason") != surroundings.EVICTED
+        ]
+        # Conditions are written as they were seen.
+        acts = [act for act in scenario.acts if "status" not in act.patch]
+        found += [(act.t, partial(self._act, played, act)) for act in acts]
+        if deletion is not None:
+            found.append((deletion.t - BEFORE_REAL_S, partial(self._read_logs, played)))
+            found.append((deletion.t, partial(self._remove, played, deletion)))
+        return sorted(found, key=lambda happening: happening[0])
 
-    async def _act(self, played: Played) -> None:
-        """Patch the pod as it was patched while it was recorded."""
-        for act in played.scenario.acts:
-            await self._sleep_until(played, act.t)
-            if "spec" not in act.patch:
-                continue  # Conditions are written as they were seen.
-            words = surroundings.annotations(played.scenario, act.t)
-            await self._patch(played, {"metadata": {"annotations": words}})
-            await self._patch(played, dict(act.patch), act.subresource)
+    async def _write_condition(self, played: Played, entry: Mapping[str, Any]) -> None:
+        # An old condition would be taken for a stale one.
+        fresh = {"lastTransitionTime": timestamps.format_time(self._clock.wall_s())}
+        await self._patch(played, {"status": {"conditions": [{**entry, **fresh}]}}, "status")
+
+    async def _act(self, played: Played, act: recording.Act) -> None:
+        words = surroundings.annotations(played.scenario, act.t)
+        await self._patch(played, {"metadata": {"annotations": words}})
+        await self._patch(played, dict(act.patch), act.subresource)
 
     async def _patch(self, played: Played, body: Mapping[str, Any], subresource: str = "") -> None:
         await self._cluster.patch(
@@ -181,19 +196,30 @@ class Stage:
         played.prints.append(recording.Print(**told, **found.model_dump()))
 
     async def _see_through(self, played: Played) -> None:
-        deletion = played.scenario.delete
-        if deletion is not None:
-            await self._sleep_until(played, deletion.t - BEFORE_REAL_S)
-            await self._read_logs(played)
-            await self._sleep_until(played, deletion.t)
-            await self._cluster.delete(
-                ports.PODS, self._name, played.name, grace_s=deletion.grace_s
-            )
+        for at_s, happens in self._happenings(played):
+            await self._sleep_until(played, at_s)
+            with contextlib.suppress(errors.NotFound):
+                await happens()
         await self._until_over(played)
-        if deletion is None:
+        if played.scenario.delete is None:
             await self._read_logs(played)
-        await self._read_events(played)
+        found = await self._events.read(played.name, partial(self._told_all, played))
+        played.events += found
         played.over = True
+
+    def _told_all(self, played: Played, events: Sequence[recording.Event]) -> bool:
+        run = comparing.Run(self.place, (), events, ())
+        return answers.told_all(played.scenario, run)
+
+    async def _remove(self, played: Played, deletion: recording.Deletion) -> None:
+        """Delete it, or evict it, as it was."""
+        if not surroundings.is_evicted(played.scenario):
+            grace_s = deletion.grace_s
+            await self._cluster.delete(ports.PODS, self._name, played.name, grace_s=grace_s)
+            return
+        await self._cluster.create(
+            ports.eviction(played.name), self._name, ports.eviction_body(played.name, self._name)
+        )
 
     def _manifest(self, scenario: recording.Scenario) -> dict[str, Any]:
         meta = {k: v for k, v in scenario.pod["metadata"].items() if k in ("name", "labels")}
@@ -205,12 +231,23 @@ class Stage:
         """Until every recorded fact has come and its time is over; or far beyond it."""
         scenario = played.scenario
         latest_s = scenario.last_s + comparing.slack_s(scenario, scenario.last_s) + SETTLE_REAL_S
-        while not comparing.seen_all(scenario, played.updates, self.place):
+        looked_at = -1
+        while True:
+            # To compare takes a while, and other pods wait: only when there is something new.
+            if looked_at != len(played.updates):
+                looked_at = len(played.updates)
+                if comparing.seen_all(scenario, played.updates, self.place):
+                    break
             if played.created_s and self._age_s(played) > latest_s:
                 return
             await self._clock.sleep_real(POLL_REAL_S)
         seen_s = played.updates[-1].t if played.updates else 0.0
-        await self._sleep_until(played, max(scenario.last_s, seen_s) + SETTLE_REAL_S)
+        over_s = max(scenario.last_s, seen_s, scenario.last_line_s + comparing.JITTER_S)
+        await self._sleep_until(played, over_s + SETTLE_REAL_S)
+
+    def _age_of(self, pod: str) -> float | None:
+        played = self._pods.get(pod)
+        return None if played is None else self._age_s(played)
 
     def _age_s(self, played: Played) -> float:
         return self._clock.real_s() - played.created_s
@@ -255,45 +292,9 @@ class Stage:
         asked = {"container": first, **dict(urllib.parse.parse_qsl(query))}
         return await self._cluster.text(ports.PODS.path(self._name, played.name, "log"), asked)
 
-    async def _read_events(self, played: Played) -> None:
-        """Those that came; of a busy emulator's, what is awaited may come late."""
-        chosen = f"involvedObject.name={played.name}"
-        give_up_s = self._clock.real_s() + LATE_REAL_S
-        while True:
-            found, _ = await self._cluster.list(ports.EVENTS, self._name, field_selector=chosen)
-            events = [_event(item, played.counts) for item in found]
-            run = comparing.Run(self.place, (), events, ())
-            if answers.told_all(played.scenario, run) or self._clock.real_s() > give_up_s:
-                break
-            await self._clock.sleep_real(POLL_REAL_S)
-        played.events += events
-
-    async def _count(self) -> None:
-        """When each event came, and came again."""
-        async for event in self._cluster.watch(ports.EVENTS, self._name):
-            item = event.object
-            played = self._pods.get((item.get("involvedObject") or {}).get("name", ""))
-            if event.change is not ports.Change.SYNCED and played is not None:
-                told = (self._age_s(played), int(item.get("count") or 1))
-                played.counts.setdefault(item["metadata"]["name"], []).append(told)
-
     async def _report(self) -> None:
         whole = len(self._pods)
         while True:
             done = sum(each.over for each in self._pods.values())
             self._tell(f"{done} of {whole} pods have played")
             await self._clock.sleep_real(5.0)
-
-
-def _event(
-    item: Mapping[str, Any], counts: Mapping[str, Sequence[tuple[float, int]]]
-) -> recording.Event:
-    return recording.Event(
-        type=item["type"],
-        reason=item["reason"],
-        message=item["message"],
-        count=item.get("count") or 1,
-        source=item.get("source") or {},
-        field_path=item["involvedObject"].get("fieldPath"),
-        seen=counts.get(item["metadata"]["name"], ()),
-    )

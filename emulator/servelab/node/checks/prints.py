@@ -11,6 +11,7 @@ _AGE = re.compile(r"(?<![\w.:-])(?:\d+d)?(?:\d+h)?(?:\d+m)?\d+s(?![\w.])|<invali
 _SPAN = re.compile(r"<age> \(x\d+ over <age>\)|\(<age> ago\)")
 _DATE = re.compile(r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}")
 _IMAGE = re.compile(r"(Image ID:\s*).*")
+_DEBUGGER = re.compile(r"\bdebugger-[a-z0-9]{5}\b")
 _SPACE = re.compile(r"\s+")
 _HEADING = re.compile(r"[A-Z][\w ]*:")
 _HOST_ADDRESS = re.compile(r"\b\d+\.\d+\.\d+\.\d+\b(?!:5000)")
@@ -32,7 +33,7 @@ def lines(answer: recording.Answer, namespace: str, node: str) -> list[str]:
 def _masked(line: str, namespace: str) -> str:
     line = _IMAGE.sub(r"\1<image>", _DATE.sub("<date>", line))
     line = _SPAN.sub("<age>", _AGE.sub("<age>", line))
-    line = _HOST_ADDRESS.sub("<ip>", line)
+    line = _DEBUGGER.sub("<debugger>", _HOST_ADDRESS.sub("<ip>", line))
     if line.startswith("Namespace:"):
         line = line.replace(namespace, "<namespace>")
     # A column is as wide as what stands in it.

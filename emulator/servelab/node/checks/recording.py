@@ -131,6 +131,12 @@ class Scenario(_Shape):
         return max([last, *(timestamps.parse_time(stamp) - since for stamp in stamps)])
 
     @property
+    def last_line_s(self) -> float:
+        """When the last line is written to a log, counted from its container's start."""
+        lines = (line for words in self.behavior.values() for line in words.get("log") or ())
+        return max((float(line.partition(" ")[0]) for line in lines), default=0.0)
+
+    @property
     def probe_period_s(self) -> float:
         """The longest period of its probes; 0 without any."""
         spec = self.pod["spec"]

@@ -18,22 +18,31 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
 _PULLED = re.compile(r'Successfully pulled image "([^"]+)" in (\S+) .*Image size: (\d+) bytes')
 _PRESENT = re.compile(r'Container image "([^"]+)" already present on machine')
 _PROBED = re.compile(r"\w+ probe failed: (.*)", re.DOTALL)
+_NOT_PROBED = re.compile(
+    r"\w+ probe errored and resulted in unknown state: (.*OCI runtime exec failed.*)", re.DOTALL
+)
+_UNMOUNTED = re.compile(r'MountVolume.SetUp failed for volume "([^"]+)" : (.*)', re.DOTALL)
+# Volumes of which the API server knows what they lack.
+_FILES = frozenset({"configMap", "secret", "projected", "persistentVolumeClaim"})
 _ROOT = "image will run as root"
 _FULL = re.compile(r"enough resource: (\S+), requested: \d+, used: \d+, capacity: (\d+)")
 _KUBELETS = (*conditions.ORDER, "PodResizePending", "PodResizeInProgress")
 # The one disruption that a kubelet tells itself; others write theirs before they delete the pod.
 _OWN_DISRUPTION = "TerminationByKubelet"
+# Told by the API server itself, as a pod is evicted.
+EVICTED = "EvictionByEvictionAPI"
 _FAILED = re.compile(r'Failed to pull image "([^"]+)": (.*)', re.DOTALL)
 
 
 def annotations(scenario: recording.Scenario, until_s: float | None = None) -> dict[str, str]:
     """Behaviour and images of the pod's containers, of those alone that it has by then."""
     known = scenario.container_names_at(until_s)
-    printed = _printed(scenario)
+    seen = (_printed(scenario), _mounted(scenario))
     behavior = {
-        name: {**printed.get(name, {}), **scenario.behavior.get(name, {})}
+        name: {k: v for found in seen for k, v in found.get(name, {}).items()}
+        | dict(scenario.behavior.get(name, {}))
         for name in known
-        if name in scenario.behavior or name in printed
+        if name in scenario.behavior or any(name in found for found in seen)
     }
     return {
         names.BEHAVIOR: json.dumps(behavior),
@@ -42,18 +51,48 @@ def annotations(scenario: recording.Scenario, until_s: float | None = None) -> d
 
 
 def _printed(scenario: recording.Scenario) -> Mapping[str, Mapping[str, str]]:
-    """By container, the word for what its exec probe prints when it fails."""
+    """By container, the words for what its exec probe prints, or why that cannot be made."""
+    spec = scenario.pod["spec"]
     probing = {
         container["name"]
-        for container in scenario.pod["spec"]["containers"]
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"])
         if any((container.get(kind) or {}).get("exec") for kind in recording.PROBES)
     }
     found = {}
     for event in scenario.events:
         name = (event.field_path or "").partition("{")[2].rstrip("}")
-        match = _PROBED.fullmatch(event.message)
-        if event.reason == "Unhealthy" and match and match[1] and name in probing:
-            found[name] = {"probePrints": match[1]}
+        if event.reason != "Unhealthy" or name not in probing:
+            continue
+        if match := _PROBED.fullmatch(event.message):
+            if match[1]:
+                found[name] = {"probePrints": match[1]}
+        elif match := _NOT_PROBED.fullmatch(event.message):
+            found[name] = {"probeError": match[1]}
+    return found
+
+
+def _mounted(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Mapping[str, str]]]:
+    """By container, the word for its volumes that could not be mounted for the node's sake."""
+    spec = scenario.pod["spec"]
+    own = {
+        volume["name"]: why
+        for volume in spec.get("volumes") or ()
+        if not _FILES.intersection(volume)
+        for event in scenario.events
+        if event.reason == "FailedMount"
+        and (match := _UNMOUNTED.fullmatch(event.message))
+        and match[1] == volume["name"]
+        for why in [match[2]]
+    }
+    found = {}
+    for container in spec["containers"]:
+        mine = {
+            mount["name"]: own[mount["name"]]
+            for mount in container.get("volumeMounts") or ()
+            if mount["name"] in own
+        }
+        if mine:
+            found[container["name"]] = {"mountErrors": mine}
     return found
 
 
@@ -75,7 +114,7 @@ def images(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Any]]:
 
 
 def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str]:
-    """CPUs and memory of the recorded node, as far as its refusals tell them: fields of a pool."""
+    """What the recorded node had, as far as its refusals tell it: fields of a pool."""
     found: dict[str, str] = {}
     for scenario in scenarios:
         for event in scenario.events:
@@ -84,6 +123,8 @@ def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str]:
                 found["cpu"] = f"{match[2]}m"
             elif match and match[1] == "memory":
                 found["memory"] = match[2]
+            elif match and match[1] == "ephemeral-storage":
+                found["disk"] = match[2]
     return found
 
 
@@ -99,6 +140,12 @@ def foreign_conditions(scenario: recording.Scenario) -> Sequence[tuple[float, Ma
                 last[entry["type"]] = told
                 found.append((update.t, entry))
     return found
+
+
+def is_evicted(scenario: recording.Scenario) -> bool:
+    """Whether its deletion was an eviction."""
+    every = (c for u in scenario.updates for c in u.status.get("conditions") or ())
+    return any(entry.get("reason") == EVICTED for entry in every)
 
 
 def seconds(text: str) -> float:

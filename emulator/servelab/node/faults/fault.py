@@ -116,7 +116,8 @@ def _befalls(said: api.Fault, target: Target) -> bool:
         return False
     if said.nodes and target.node not in said.nodes:
         return False
-    drawn = random.Random(f"{said.seed}/{said.type}/{said.name or ''}/{target.key}").random()
+    key = target.node if said.of_node else target.key
+    drawn = random.Random(f"{said.seed}/{said.type}/{said.name or ''}/{key}").random()
     return drawn < said.probability
 
 

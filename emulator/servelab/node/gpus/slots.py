@@ -11,7 +11,7 @@ from modelserve.api import names, pool
 from modelserve.catalog import gpus
 from modelserve.ports import Object
 from servelab.node import admission
-from servelab.node.gpus import devices, slices, smi
+from servelab.node.gpus import devices, migtable, slices
 
 
 def of_node(node: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[str, Sequence[str]]:
@@ -81,11 +81,11 @@ class Given:
         return sorted(free, key=lambda each: -left[each]) if len(left) < len(free) else free
 
 
-def slices_of(ids: Iterable[str], node: str, count: int, gpu: gpus.Gpu) -> list[smi.Slice]:
+def slices_of(ids: Iterable[str], node: str, count: int, gpu: gpus.Gpu) -> list[migtable.Slice]:
     """Those of the ids that are slices of the node's GPUs, GPU by GPU."""
     wanted = frozenset(ids)
     return [
-        smi.Slice(gpu.title, device.uuid, profile.name, found)
+        migtable.of_gpu(gpu, device.uuid, profile, found, place)
         for device in devices.of_node(node, count)
         for profile in slices.profiles(gpu).values()
         for place in range(slices.COMPUTE_SLICES)

@@ -1,14 +1,14 @@
 """``nvidia-smi`` of driver 570 as text: the table, the list, and queries as CSV."""
 
-import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from servelab.node.gpus import readings
+from servelab.node.gpus import migtable, readings
 
 MIB = 1024 * 1024
 _RULE = "-" * 89
+_UNKNOWN, _FORBIDDEN = "[N/A]", "[Insufficient Permissions]"
 _COLUMNS = (
     "+-----------------------------------------+------------------------+----------------------+"
 )
@@ -26,27 +26,26 @@ _PROCESSES = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of a GPU (MIG): the GPU's name and id, and the slice's profile and id."""
-
-    title: str
-    gpu_uuid: str
-    profile: str
-    uuid: str
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """What the tool sees: a container's GPUs are numbered from 0 on, whichever it was given.
 
-    ``slices`` are in the order of their GPUs.
+    ``slices`` are in the order of their GPUs, of which it then sees little else.
     """
 
     gpus: Sequence[readings.Reading]
     driver: str
     cuda: str
     now_unix_s: float
-    slices: Sequence[Slice] = ()
+    slices: Sequence[migtable.Slice] = ()
+
+    @property
+    def places(self) -> Mapping[str, int]:
+        """The number of each GPU by its id."""
+        return {found.device.uuid: place for place, found in enumerate(self.gpus)}
+
+    def cut(self, found: readings.Reading) -> Sequence[migtable.Slice]:
+        """The slices of one of the GPUs."""
+        return [each for each in self.slices if each.gpu_uuid == found.device.uuid]
 
 
 def table(view: View) -> str:
@@ -58,26 +57,22 @@ def table(view: View) -> str:
     head = f"{version:<33} {driver:<30} CUDA Version: {view.cuda:<8}"
     lines = [_stamp(view.now_unix_s), f"+{_RULE}+", f"| {head} |", _HEAD]
     for place, found in enumerate(view.gpus):
-        lines += [*_gpu_lines(place, found), _COLUMNS]
+        lines += [*_gpu_lines(place, found, cut=bool(view.cut(found))), _COLUMNS]
+    lines += migtable.lines(view.slices, view.places)
     lines += [" " * 89, f"+{_RULE}+", _PROCESSES]
     rows = [_process_line(place, each) for place, each in enumerate(view.gpus) if _pid(each)]
+    rows += migtable.processes(view.slices, view.places)
     lines += rows or [f"|{'  No running processes found':<89}|"]
     return "\n".join([*lines, f"+{_RULE}+", ""])
 
 
 def listing(view: View) -> str:
     """``nvidia-smi -L``: GPUs, and under theirs the slices."""
-    found = [(each.gpu.title, each.device.uuid) for each in view.gpus]
-    cut = itertools.groupby(view.slices, key=lambda each: (each.title, each.gpu_uuid))
-    parts = {uuid: list(group) for (_, uuid), group in cut}
-    found += [(group[0].title, uuid) for uuid, group in parts.items()]
     lines = []
-    for place, (title, uuid) in enumerate(found):
-        lines.append(f"GPU {place}: {title} (UUID: {uuid})\n")
-        for number, part in enumerate(parts.get(uuid, ())):
-            name = f"MIG {part.profile}"
-            lines.append(f"  {name:<15} Device {number:>2}: (UUID: {part.uuid})\n")
-    return "".join(lines)
+    for place, found in enumerate(view.gpus):
+        lines.append(f"GPU {place}: {found.gpu.title} (UUID: {found.device.uuid})")
+        lines += migtable.listing(view.cut(found))
+    return "".join(f"{line}\n" for line in lines)
 
 
 def query(view: View, fields: Sequence[str], form: Sequence[str]) -> tuple[str, str]:
@@ -92,7 +87,7 @@ def query(view: View, fields: Sequence[str], form: Sequence[str]) -> tuple[str, 
         rows.append(", ".join(heads))
     for place in range(len(view.gpus)):
         cells = ((FIELDS[name][1](view, place), FIELDS[name][0]) for name in fields)
-        rows.append(", ".join(c if bare or not unit else f"{c} {unit}" for c, unit in cells))
+        rows.append(_row(cells, bare=bare))
     return "".join(f"{row}\n" for row in rows), ""
 
 
@@ -117,18 +112,28 @@ def processes(view: View, fields: Sequence[str], form: Sequence[str]) -> tuple[s
     for found in view.gpus:
         if _pid(found):
             cells = ((known[name][1](found), known[name][0]) for name in fields)
-            rows.append(", ".join(c if bare or not unit else f"{c} {unit}" for c, unit in cells))
+            rows.append(_row(cells, bare=bare))
     return "".join(f"{row}\n" for row in rows), ""
 
 
-def _gpu_lines(place: int, found: readings.Reading) -> Sequence[str]:
+def _row(cells: Iterable[tuple[str, str]], *, bare: bool) -> str:
+    """Values with their units; what is not told has none."""
+    return ", ".join(
+        text if bare or not unit or text.startswith("[") else f"{text} {unit}"
+        for text, unit in cells
+    )
+
+
+def _gpu_lines(place: int, found: readings.Reading, *, cut: bool) -> Sequence[str]:
     busy = f"{round(found.activity.busy * 100)}%"
     memory = f"{_mib(found.used_bytes)}MiB / {_mib(found.total_bytes):>6}MiB"
     power = f"{round(found.power_w)}W / {round(found.limit_w):>4}W"
-    mig = "Disabled" if _mig(found) else "N/A"
+    ecc, mig = "0" if _ecc(found) else "N/A", "Disabled" if _mig(found) else "N/A"
+    if cut:
+        # Who has a slice sees nothing of the rest.
+        busy, memory, ecc, mig = "N/A", "N/A", "On", "Enabled"
     return (
-        f"| {place:>3}  {found.gpu.title:<30} On  |   {found.device.bus_id} Off |"
-        f" {'0' if _ecc(found) else 'N/A':>20} |",
+        f"| {place:>3}  {found.gpu.title:<30} On  |   {found.device.bus_id} Off | {ecc:>20} |",
         f"| N/A  {found.temperature_c:>3}C    {_state(found)}{power:>24} | {memory:>22} |"
         f" {busy:>7}      Default |",
         f"|{'':41}|{'':24}| {mig:>20} |",
@@ -177,6 +182,18 @@ def _of(unit: str, tell: Callable[[readings.Reading], object]) -> tuple[str, "Te
     return unit, lambda view, place: str(tell(view.gpus[place]))
 
 
+def _of_whole(
+    unit: str, tell: Callable[[readings.Reading], object], hidden: str = _FORBIDDEN
+) -> tuple[str, "Teller"]:
+    """What is not told where the GPU is cut."""
+
+    def said(view: View, place: int) -> str:
+        found = view.gpus[place]
+        return hidden if view.cut(found) else str(tell(found))
+
+    return unit, said
+
+
 Teller = Callable[[View, int], str]
 
 FIELDS: dict[str, tuple[str, Teller]] = {
@@ -196,13 +213,13 @@ FIELDS: dict[str, tuple[str, Teller]] = {
     "pstate": _of("", _state),
     "persistence_mode": _of("", lambda r: "Enabled"),
     "compute_mode": _of("", lambda r: "Default"),
-    "mig.mode.current": _of("", lambda r: "Disabled" if _mig(r) else "[N/A]"),
-    "memory.total": _of("MiB", lambda r: _mib(r.total_bytes)),
-    "memory.used": _of("MiB", lambda r: _mib(r.used_bytes)),
-    "memory.free": _of("MiB", lambda r: _mib(r.free_bytes)),
-    "memory.reserved": _of("MiB", lambda r: _mib(r.reserved_bytes)),
-    "utilization.gpu": _of("%", lambda r: round(r.activity.busy * 100)),
-    "utilization.memory": _of("%", lambda r: round(r.activity.traffic * 100)),
+    "mig.mode.current": _of_whole("", lambda r: "Disabled" if _mig(r) else _UNKNOWN, "Enabled"),
+    "memory.total": _of_whole("MiB", lambda r: _mib(r.total_bytes)),
+    "memory.used": _of_whole("MiB", lambda r: _mib(r.used_bytes)),
+    "memory.free": _of_whole("MiB", lambda r: _mib(r.free_bytes)),
+    "memory.reserved": _of_whole("MiB", lambda r: _mib(r.reserved_bytes)),
+    "utilization.gpu": _of_whole("%", lambda r: round(r.activity.busy * 100), _UNKNOWN),
+    "utilization.memory": _of_whole("%", lambda r: round(r.activity.traffic * 100), _UNKNOWN),
     "temperature.gpu": _of("", lambda r: r.temperature_c),
     "power.draw": _of("W", lambda r: f"{r.power_w:.2f}"),
     "power.limit": _of("W", lambda r: f"{r.limit_w:.2f}"),

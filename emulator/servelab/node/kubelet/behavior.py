@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 from modelserve import errors
 from modelserve.api import names
 from servelab.node import podspec
+from servelab.node.kubelet import scripts
 
 NEVER = float("inf")
 UNAVAILABLE = 503
@@ -37,6 +38,7 @@ class Behavior(pydantic.BaseModel):
     healthy_until_seconds: float | None = pydantic.Field(None, ge=0)
     unhealthy_seconds: tuple[tuple[float, float], ...] = ()
     probe_prints: str = ""
+    probe_error: str = ""
     status_while_unhealthy: int = pydantic.Field(UNAVAILABLE, ge=100, le=599)
     exit_after_seconds: float | None = pydantic.Field(None, ge=0)
     exit_code: int = pydantic.Field(0, ge=0, le=255)
@@ -48,6 +50,7 @@ class Behavior(pydantic.BaseModel):
     oom_after_seconds: float | None = pydantic.Field(None, ge=0)
     start_error: str = ""
     config_error: str = ""
+    mount_errors: Mapping[str, str] = pydantic.Field(default_factory=dict)  # by volume
     termination_message: str = ""
     log: tuple[str, ...] = ()
 
@@ -154,9 +157,10 @@ def _document(pod: podspec.Pod, annotation: str) -> Mapping[str, Any]:
 
 def _one(pod: podspec.Pod, spec: podspec.Container, words: object) -> Behavior:
     if words is None:
+        said = _scripted(spec)
         # Unknown init containers are done at once: what they would do is not known.
-        done = spec.init and not spec.sidecar
-        return Behavior(exit_after_seconds=0.0) if done else _as_first_process(pod, spec, PLAIN)
+        done = spec.init and not spec.sidecar and said is PLAIN
+        return Behavior(exit_after_seconds=0.0) if done else _as_first_process(pod, spec, said)
     try:
         return _as_first_process(pod, spec, Behavior.model_validate(words))
     except pydantic.ValidationError as error:
@@ -165,6 +169,27 @@ def _one(pod: podspec.Pod, spec: podspec.Container, words: object) -> Behavior:
         raise errors.InputError(
             f"{_where(pod, names.BEHAVIOR)}: {place}: {first['msg']}"
         ) from error
+
+
+def _scripted(spec: podspec.Container) -> Behavior:
+    """What its command says, where that is understood; else a server that listens for ever."""
+    command = [str(word) for word in (*(spec.raw.get("command") or ()), *_arguments(spec))]
+    path = str(spec.raw.get("terminationMessagePath") or scripts.MESSAGE_FILE)
+    found = scripts.read(command, path)
+    if found is None:
+        return PLAIN
+    return Behavior(
+        listen=False,
+        exit_after_seconds=found.seconds,
+        exit_code=found.exit_code,
+        log=tuple(f"{at_s:g} {text}" for at_s, text in found.log),
+        termination_message=found.message,
+    )
+
+
+def _arguments(spec: podspec.Container) -> Sequence[str]:
+    """Of a command; without one they are the image's, whose command is not known."""
+    return (spec.raw.get("args") or ()) if spec.raw.get("command") else ()
 
 
 def _as_first_process(pod: podspec.Pod, spec: podspec.Container, said: Behavior) -> Behavior:

@@ -190,8 +190,10 @@ class Engine:
         if self.doom is not None and now_s >= self.doom.at_s:
             self.die(out, self.doom.at_s, self.doom.exit_code, self.doom.lines)
             return False
-        for at, text in cold.take_lines(now_s, self._step_ends_s()):
-            out.append(actions.Log(self.container, at, text))
+        for at, line in cold.take_lines(now_s, self._step_ends_s()):
+            out.append(actions.Log(self.container, at, line.text))
+            if line.listens and self.reserved:
+                self._command(out, actions.Verb.OPEN)
         if now_s < self._step_ends_s():
             return self._tell(out, now_s)
         if cold.next_step is not None:

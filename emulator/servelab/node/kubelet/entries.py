@@ -71,9 +71,10 @@ def render(
         "restartCount": int((old or {}).get("restartCount", 0)),
         "image": spec.image,
         "imageID": "",
+        **records.mounts(spec),
     }
     if runs:
-        entry |= _ran(spec, runs)
+        entry |= _ran(pod, spec, runs)
     newest = runs[0] if runs else None
     if spec.init and newest and not newest.running and newest.instance.exit_code == 0:
         return entry
@@ -85,15 +86,16 @@ def render(
     return entry
 
 
-def _ran(spec: podspec.Container, runs: tuple[runtime.Seen, ...]) -> Entry:
+def _ran(pod: podspec.Pod, spec: podspec.Container, runs: tuple[runtime.Seen, ...]) -> Entry:
     newest = runs[0].instance
+    image = newest.image or spec.image
     body: Entry = {
         "state": state(runs[0]),
         "restartCount": newest.restart,
-        "image": catalogue.canonical(spec.image),
-        "imageID": images.digest(spec.image),
+        "image": catalogue.canonical(image),
+        "imageID": images.reference(image),
         "containerID": newest.container_id,
-        **records.particulars(spec, newest.resources),
+        **records.particulars(pod, spec, newest.resources),
     }
     if len(runs) > 1:
         body["lastState"] = state(runs[1])
@@ -113,10 +115,10 @@ def phase(pod: podspec.Pod, told: Mapping[str, Entry], *, terminal: bool, initia
     mains = [spec for spec in pod.containers if spec.main]
     inits = [spec for spec in pod.containers if spec.init and not spec.sidecar]
     sidecars = [spec for spec in pod.containers if spec.sidecar]
-    init_codes = {spec.name: _code(told[spec.name]) for spec in inits}
-    if pod.restart_policy == "Never" and any(init_codes.values()):
+    init_codes = [(spec, _code(told[spec.name])) for spec in inits]
+    if any(code and not restartable(pod, spec, code) for spec, code in init_codes):
         return "Failed"
-    if any(code is None for code in init_codes.values()):
+    if any(code is None for _, code in init_codes):
         return "Pending"
     if not initialized and any(_coming(told[spec.name]) for spec in sidecars):
         return "Pending"

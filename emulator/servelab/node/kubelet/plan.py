@@ -54,12 +54,14 @@ def compute(pod: state.State, probed: probeworkers.Workers) -> Actions:
             if entries.restarts(pod.pod, spec, seen):
                 found.starts.append(spec)
             continue
-        if resizing.needs_restart(spec, seen.instance):
-            text = wording.resize_kill(spec.name)
-            found.kills.append(Kill(spec, text, pod.pod.grace_real_s))
-            found.starts.append(spec)
+        if seen.instance.image != spec.image:
+            _again(pod, spec, wording.changed_kill(spec.name), found)
+        elif _probe_kill(pod, probed, spec, seen.instance, found):
             continue
-        kept = not _probe_kill(pod, probed, spec, seen.instance, found) or kept
+        elif resizing.needs_restart(spec, seen.instance):
+            _again(pod, spec, wording.resize_kill(spec.name), found)
+        else:
+            kept = True
     if not kept and not found.starts:
         # No container is left but sidecars, which keep no pod alive.
         found.kill_pod, found.inits = True, []
@@ -117,11 +119,14 @@ def _one_init(
         identity = seen.instance.container_id
         passed = probed.passed_startup(spec, identity)
         if passed is True:
-            if probed.failed(spec.name, identity, Kind.LIVENESS):
-                _kill_sidecar(spec, Kind.LIVENESS, pod, found)
+            if seen.instance.image != spec.image:
+                text = wording.init_changed_kill(spec.name)
+                _kill_sidecar(spec, text, pod.pod.grace_real_s, found)
+            elif probed.failed(spec.name, identity, Kind.LIVENESS):
+                _probe_kill_sidecar(pod, spec, Kind.LIVENESS, found)
             return True
         if probed.failed(spec.name, identity, Kind.STARTUP):
-            _kill_sidecar(spec, Kind.STARTUP, pod, found)
+            _probe_kill_sidecar(pod, spec, Kind.STARTUP, found)
         return False
     if spec.sidecar:
         found.inits.insert(0, spec)
@@ -135,9 +140,21 @@ def _one_init(
     return False
 
 
-def _kill_sidecar(spec: podspec.Container, kind: Kind, pod: state.State, found: Actions) -> None:
+def _again(pod: state.State, spec: podspec.Container, text: str, found: Actions) -> None:
+    """Plan the end and new start of one that is to run otherwise."""
+    found.kills.append(Kill(spec, text, pod.pod.grace_real_s))
+    found.starts.append(spec)
+
+
+def _probe_kill_sidecar(
+    pod: state.State, spec: podspec.Container, kind: Kind, found: Actions
+) -> None:
     text = wording.init_failed_probe_kill(spec.name, kind.lower())
-    found.kills.append(Kill(spec, text, _grace_real_s(pod, spec, kind)))
+    _kill_sidecar(spec, text, _grace_real_s(pod, spec, kind), found)
+
+
+def _kill_sidecar(spec: podspec.Container, text: str, grace_real_s: float, found: Actions) -> None:
+    found.kills.append(Kill(spec, text, grace_real_s))
     found.inits.insert(0, spec)
 
 

@@ -41,7 +41,12 @@ class Worker:
             return runtime.NEVER
         if entry["containerID"] != self.container_id:
             return self._on_grid(pod.now_s)
-        if self.held or entry["started"] is (self.probe.kind is Kind.STARTUP):
+        if self.held:
+            return runtime.NEVER
+        if "running" not in entry["state"]:
+            # What has ended fails its probes, once.
+            return runtime.NEVER if self.result is False else self._on_grid(pod.now_s)
+        if entry["started"] is (self.probe.kind is Kind.STARTUP):
             return runtime.NEVER
         instance = pod.cri.instances[self.spec.name][0]
         steady = instance.steady(pod.now_s)
@@ -81,9 +86,15 @@ class Worker:
 
     def _probe(self, pod: state.State, now_s: float) -> bool:
         instance = pod.cri.instances[self.spec.name][0]
-        if int(now_s - instance.started_s) < self.probe.initial_delay_s:
+        # The status has the start in whole seconds.
+        if int(now_s - math.floor(instance.started_s)) < self.probe.initial_delay_s:
             return False
         if self.probe.target == "grpc" and self._tries(instance, now_s):
+            return False
+        broken = unmade(instance, self.probe, now_s)
+        if broken:
+            text = wording.probe_errored(self.probe.kind, broken)
+            pod.emit(self.spec, "Unhealthy", text, kind="Warning")
             return False
         why = failing(pod, instance, self.probe, now_s)
         ok = why is None
@@ -116,21 +127,28 @@ class Worker:
         return changed
 
 
+def unmade(instance: runtime.Instance, probe: podspec.Probe, now_s: float) -> str:
+    """Why the probe cannot be made, so that it counts for nothing; empty if it can."""
+    if probe.target != "exec":
+        return ""
+    return wording.NO_TASK if instance.exited(now_s) else instance.behavior.probe_error
+
+
 def failing(
     pod: state.State, instance: runtime.Instance, probe: podspec.Probe, now_s: float
 ) -> str | None:
     """What the probe says is wrong; None if nothing."""
-    ip = pod.around.pod_ip
-    if instance.exited(now_s) or (probe.target != "exec" and not instance.listens(now_s)):
+    at, url = probe.where.at(pod.around.pod_ip), probe.where.url(pod.around.pod_ip)
+    if probe.target != "exec" and (instance.exited(now_s) or not instance.listens(now_s)):
         if probe.target == "httpGet":
-            return wording.refused(probe.scheme, ip, probe.port, probe.path)
+            return wording.refused(url, at)
         if probe.target == "grpc":
-            return wording.no_grpc(ip, probe.port, probe.timeout_s)
-        return wording.not_connected(ip, probe.port)
+            return wording.no_grpc(at, probe.timeout_s)
+        return wording.not_connected(at)
     if probe.target == "tcpSocket" or instance.healthy(now_s):
         return None
     if instance.process is not None and not instance.process.healthy():
-        return wording.timed_out(probe.scheme, ip, probe.port, probe.path)
+        return wording.timed_out(url)
     status = instance.behavior.status_while_unhealthy
     said = instance.behavior.probe_prints
     return wording.answered(status) if probe.target == "httpGet" else said

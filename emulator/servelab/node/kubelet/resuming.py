@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from modelserve.api import names, timestamps, wire
+from modelserve.catalog import images as catalogue
 from servelab.node import conditions, podspec, records, starting
 from servelab.node.kubelet import enginelife, engineset, life, probeworkers, runtime, state
 
@@ -44,6 +45,7 @@ def resume(pod: podspec.Pod, around: state.Surroundings, now_real_s: float) -> l
     found.reason, found.message = status.get("reason", ""), status.get("message", "")
     found.may_run = found.phase not in state.TERMINAL
     found.ip_known = bool(status.get("podIP"))
+    found.resources = {k: status.get(k) for k in ("resources", "allocatedResources")}
     _conditions(found, status)
     entries = [
         entry
@@ -110,9 +112,15 @@ def _restore(found: state.State, entry: Mapping[str, Any], now_real_s: float) ->
     since = _running_since_s(engine, now, last)
     if since is not None:
         made = found.cri.create(name, number, since, said, fallback=fallback, process=engine)
-        made.resources = entry.get("resources") or {}
+        made.resources, made.image = entry.get("resources") or {}, _image(spec, entry)
         if engine is not None and found.may_run:
             engine.relaunch(found.out, made, now_real_s, going=found.pod.deleted)
+
+
+def _image(spec: podspec.Container, entry: Mapping[str, Any]) -> str:
+    """As its spec had it when it began: the status has the full name of that."""
+    told = str(entry.get("image", ""))
+    return spec.image if told in ("", spec.image, catalogue.canonical(spec.image)) else told
 
 
 def _running_since_s(

@@ -48,6 +48,7 @@ class Instance:
     process: Process | None = None
     term_s: float = NEVER
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # that it runs with
+    image: str = ""  # as its spec had it
 
     def exited(self, now_s: float) -> bool:
         return now_s >= self.ends_s
@@ -187,7 +188,7 @@ class Runtime:
 
 def plan(instance: Instance) -> None:
     """Lay out how it ends by itself."""
-    said, since_s = instance.behavior, instance.started_s
+    said, since_s = instance.behavior, instance.started_s + REAP_S
     if said.oom_after_seconds is not None:
         instance.end(since_s + said.oom_after_seconds / instance.scale, KILLED, "OOMKilled")
     if said.exit_after_seconds is not None:

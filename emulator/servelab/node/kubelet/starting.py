@@ -15,6 +15,7 @@ from servelab.node.kubelet import (
     engineset,
     entries,
     faulting,
+    hooks,
     runtime,
     state,
     stopping,
@@ -74,7 +75,7 @@ def wait(now_s: float, until_s: float) -> Generator[float, float, float]:
 def _config_fault(pod: state.State, spec: podspec.Container) -> str:
     """Why the container cannot be made as its spec has it; empty if it can."""
     said = pod.around.behaviors[spec.name].config_error
-    return pod.config_faults.get(spec.name, "") or said or _root_fault(pod, spec)
+    return pod.missing.environment.get(spec.name, "") or said or _root_fault(pod, spec)
 
 
 def _root_fault(pod: state.State, spec: podspec.Container) -> str:
@@ -195,7 +196,7 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
         pod.out.append(actions.NewLog(spec.name))
     engine = pod.engines.get(spec.name)
     made = pod.cri.create(spec.name, number, now_s, said, fallback=fallback, process=engine)
-    made.resources = spec.resources
+    made.resources, made.image = spec.resources, spec.image
     pod.changed(now_s)
     if said.start_error:
         text = wording.cannot_start(said.start_error)
@@ -207,22 +208,16 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
     if engine is not None:
         engine.launch(pod.out, made, now_s, pod.around.again(spec.name) if number else None)
     faulting.started(pod, made, now_s)
-    if said.post_start_fails:
-        return (yield from _hook_failed(pod, spec, made, now_s))
-    return None
+    ran = hooks.post_start(pod, spec, made, now_s)
+    now_s = yield from wait(now_s, now_s + ran.seconds / pod.scale)
+    return (yield from _hook_failed(pod, spec, made, ran.fault, now_s)) if ran.fault else None
 
 
 def _hook_failed(
-    pod: state.State, spec: podspec.Container, made: runtime.Instance, now_s: float
+    pod: state.State, spec: podspec.Container, made: runtime.Instance, why: str, now_s: float
 ) -> Waiting:
     pod.emit(spec, "FailedPostStartHook", "PostStartHook failed", kind="Warning")
     pod.emit(spec, "Killing", "FailedPostStartHook")
-    made.stop(now_s, stopping.least(pod.pod.grace_real_s))
+    stopping.stop(pod, spec, made, pod.pod.grace_real_s, now_s)
     yield from stopping.until_ended(made, now_s)
-    hook = ((spec.raw.get("lifecycle") or {}).get("postStart") or {}).get("exec") or {}
-    command = [str(word) for word in hook.get("command") or ()]
-    where = f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})"
-    said = re.search(r"\bexit (\d+)", " ".join(command))
-    why = f"command '{' '.join(command)}' exited with {said[1] if said else 1}: "
-    text = wording.post_start_failed(wording.bracketed(command), spec.name, where, why)
-    return Failed(entries.Failure("PostStartHookError", text))
+    return Failed(entries.Failure("PostStartHookError", why))

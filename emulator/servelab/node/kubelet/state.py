@@ -1,14 +1,22 @@
 """What the parts of a pod's life share: runtime, what the kubelet knows of it, its status."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from modelserve.api import names, timestamps
-from servelab.node import actions, conditions, podspec, starting
+from servelab.node import actions, conditions, configuration, podspec, starting
 from servelab.node.context import Host
 from servelab.node.faults import fault
-from servelab.node.kubelet import behavior, enginelife, engineset, entries, runtime
+from servelab.node.kubelet import (
+    behavior,
+    enginelife,
+    engineset,
+    entries,
+    podresources,
+    runtime,
+)
 from servelab.timing import transfers
 
 TERMINAL = ("Succeeded", "Failed")
@@ -61,11 +69,10 @@ class State:
     relisted_s: float = float("-inf")
     missed_s: float | None = None  # since when something changed that no relist has seen
     failures: dict[str, entries.Failure] = field(default_factory=dict)
-    config_faults: dict[str, str] = field(default_factory=dict)  # what an environment misses
+    missing: configuration.Missing = configuration.NOTHING  # of what it is made of
     faults: fault.Faults = fault.NONE
     faults_seen_s: float = float("-inf")  # until when they have been acted upon
     slowed: dict[actions.Path, float] = field(default_factory=dict)  # the node's, for its sake
-    volume_fault: str = ""  # the event about a volume that cannot be mounted
     accepted_s: float = 0.0
     now_s: float = 0.0  # of the last step
     stopping: tuple[float, float] | None = None  # all are: with that grace, since then
@@ -80,6 +87,7 @@ class State:
     ip_known: bool = False
     resizing: int = 0  # the generation that asked for the resize under way
     resized: bool = False  # ever
+    resources: dict[str, Any] = field(default_factory=dict)  # of the pod as a whole, as told
     rows: list[dict[str, Any]] = field(default_factory=list)
     flips: conditions.Conditions = field(default_factory=conditions.Conditions)
     out: list[actions.Action] = field(default_factory=list)
@@ -92,7 +100,10 @@ class State:
     def deadline_s(self) -> float:
         """When it has been active for too long; infinite for most."""
         limit = self.pod.raw["spec"].get("activeDeadlineSeconds")
-        return runtime.NEVER if limit is None else self.accepted_s + float(limit)
+        if limit is None:
+            return runtime.NEVER
+        # A kubelet counts from its status, whose times are cut to seconds.
+        return math.floor(self.accepted_s) + float(limit)
 
     def emit(
         self,
@@ -180,6 +191,7 @@ def settle(state: State, now_s: float, phase: str, why: tuple[str, str] = ("", "
         phase = state.phase
     if phase != state.phase or any(why):
         state.phase, (state.reason, state.message) = phase, why
+    state.resources = podresources.told(state.pod.raw, state.resources)
     write(state, now_s)
 
 
@@ -260,12 +272,18 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
     if state.ip_known or shared:
         ip = ip if shared else state.around.pod_ip
         body |= {"podIP": ip, "podIPs": [{"ip": ip}]}
-    for spec in pod.containers:
+    body |= state.resources
+    for spec in _listed(pod):
         # One that was added just now is told with the next sync. A copy: entries go on changing.
         if spec.name in state.told:
             entry = dict(state.told[spec.name])
             body.setdefault(_LISTS[spec.init, spec.ephemeral], []).append(entry)
     state.out.append(actions.WriteStatus(body))
+
+
+def _listed(pod: podspec.Pod) -> list[podspec.Container]:
+    """As a kubelet lists them: init containers in order, the others by name."""
+    return sorted(pod.containers, key=lambda spec: "" if spec.init else spec.name)
 
 
 def write_rejection(state: State) -> None:

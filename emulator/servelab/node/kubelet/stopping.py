@@ -6,7 +6,7 @@ After kubelet 1.37's killContainer and its termination ordering.
 from collections.abc import Generator, Sequence
 
 from servelab.node import podspec, wording
-from servelab.node.kubelet import runtime, state
+from servelab.node.kubelet import hooks, runtime, state
 
 # A kubelet gives no container less.
 LEAST_GRACE_REAL_S = 2.0
@@ -24,14 +24,20 @@ def stop(
     grace_real_s: float,
     now_s: float,
     turn_s: float = float("-inf"),
+    *,
+    tell: bool = True,
 ) -> None:
-    """Lay out its end; ``turn_s`` is when those have ended that go before it."""
-    hook = (spec.raw.get("lifecycle") or {}).get("preStop")
+    """Lay out its end; ``turn_s`` is when those have ended that go before it.
+
+    ``tell`` of a hook that fails, unless that was told when the end was laid out before.
+    """
     at_s, left = now_s, grace_real_s
-    if hook and left > 0:
-        asked = float((hook.get("sleep") or {}).get("seconds", 0))
-        took = min(left, (instance.behavior.pre_stop_seconds or asked) / pod.scale)
+    hook = hooks.pre_stop(pod, spec, instance, now_s) if left > 0 else None
+    if hook is not None:
+        took = min(left, hook.seconds / pod.scale)
         at_s, left = at_s + took, left - int(took)
+    if hook is not None and hook.fault and tell:
+        pod.emit(spec, "FailedPreStopHook", "PreStopHook failed", kind="Warning")
     if turn_s > at_s and left > 0:
         took = min(left, turn_s - at_s)
         at_s, left = at_s + took, left - int(took)
@@ -71,7 +77,7 @@ def hasten(pod: state.State) -> None:
         if spec.sidecar and instance.process is None:
             instance.ends_s = runtime.NEVER
             runtime.plan(instance)
-            stop(pod, spec, instance, grace_real_s, began_s, turn_s)
+            stop(pod, spec, instance, grace_real_s, began_s, turn_s, tell=False)
         turn_s = max(turn_s, instance.ends_s)
 
 

@@ -148,6 +148,10 @@ class Worker:
         now_s = yield from self._mount(now_s)
         if self.ending:
             return now_s
+        if pod.missing.claims:
+            pod.emit(None, "FailedMount", pod.missing.claims, kind="Warning")
+            outcome.failed = True
+            return now_s
         self.probers.add(pod.pod, now_s)
         outcome.acted = resizing.act(pod)
         self._pending = outcome.acted or self._pending
@@ -170,14 +174,25 @@ class Worker:
     def _mount(self, now_s: float) -> Steps:
         """Wait for the volumes, told of each try that fails."""
         pause = FIRST_MOUNT_REAL_S
-        while self.pod.volume_fault and not self.ending:
-            self.pod.emit(None, "FailedMount", self.pod.volume_fault, kind="Warning")
+        while (faults := self._unmounted()) and not self.ending:
+            for fault in faults:
+                self.pod.emit(None, "FailedMount", fault, kind="Warning")
             due_s, pause = now_s + pause, min(2 * pause, LAST_MOUNT_REAL_S)
             self._idle = True
             while now_s < due_s and not self.ending:
                 now_s = yield due_s
             self._idle = False
         return now_s
+
+    def _unmounted(self) -> Sequence[str]:
+        """The events about volumes that cannot be mounted now."""
+        said = {
+            volume: why
+            for behavior in self.pod.around.behaviors.values()
+            for volume, why in behavior.mount_errors.items()
+        }
+        told = [wording.mount_failed(volume, why) for volume, why in said.items()]
+        return [*self.pod.missing.volumes, *told]
 
     def _sandbox(self, now_s: float) -> Steps:
         pod = self.pod

@@ -20,6 +20,8 @@ TAINT = "ToBeDeletedByClusterAutoscaler"
 SPOT_TAINT = "aws-node-termination-handler/spot-itn"
 # A pod bound while the taint was on its way is seen by then.
 SETTLE_REAL_S = 1.0
+# How the API server answers an eviction that a disruption budget forbids.
+TOO_MANY = 429
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,10 @@ class Drainer:
         self._tell(node, "ScaleDownFailed", "a pod came while the node was being taken away")
 
     async def go_on(self, node: ports.Object, pods: Iterable[ports.Object], now_s: float) -> bool:
-        """Delete its pods, then the node; returns whether it is gone."""
+        """Evict its pods, then delete the node; returns whether it is gone.
+
+        A pod that a disruption budget holds is asked again each time, until the notice is over.
+        """
         left = [pod for pod in pods if elastic.holds_node(pod)]
         ends_s = gone_at_s(node) or now_s
         began_s = float(
@@ -68,8 +73,7 @@ class Drainer:
             # Who came back to a machine that goes, by tolerating everything, is not asked again.
             late = self.taint == SPOT_TAINT and _created_s(pod) > began_s
             if not pod["metadata"].get("deletionTimestamp") and not late:
-                self._tell(pod, "ScaleDown", "deleting pod for node scale down")
-                await self._delete_pod(pod, None)
+                await self._evict(pod)
         return False
 
     async def _off(self, node: ports.Object) -> None:
@@ -80,19 +84,31 @@ class Drainer:
         except (errors.NotFound, errors.Conflict):
             log.debug("node %s is gone already", meta["name"])
 
+    async def _evict(self, pod: ports.Object) -> None:
+        meta = pod["metadata"]
+        name, namespace = meta["name"], meta["namespace"]
+        try:
+            await self.cluster.create(
+                ports.eviction(name), namespace, ports.eviction_body(name, namespace, meta["uid"])
+            )
+        except (errors.NotFound, errors.Conflict):
+            log.debug("pod %s/%s is gone already", namespace, name)
+        except errors.Unavailable as error:
+            if error.status != TOO_MANY:
+                raise
+            self._tell(pod, "ScaleDownFailed", "failed to delete pod for ScaleDown")
+        else:
+            self._tell(pod, "ScaleDown", "deleting pod for node scale down")
+
     async def lost(self, pods: Iterable[ports.Object]) -> None:
         """Their node is no more: a cloud's node controller removes what was on it."""
         for pod in pods:
-            await self._delete_pod(pod, 0)
-
-    async def _delete_pod(self, pod: ports.Object, grace_s: int | None) -> None:
-        meta = pod["metadata"]
-        try:
-            await self.cluster.delete(
-                ports.PODS, meta["namespace"], meta["name"], grace_s=grace_s, uid=meta["uid"]
-            )
-        except (errors.NotFound, errors.Conflict):
-            log.debug("pod %s/%s is gone already", meta["namespace"], meta["name"])
+            meta = pod["metadata"]
+            namespace, name, uid = meta["namespace"], meta["name"], meta["uid"]
+            try:
+                await self.cluster.delete(ports.PODS, namespace, name, grace_s=0, uid=uid)
+            except (errors.NotFound, errors.Conflict):
+                log.debug("pod %s/%s is gone already", namespace, name)
 
     async def _patch(self, node: ports.Object, body: dict[str, Any]) -> None:
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from modelserve.api import conditions, pool
 from modelserve.catalog import gpus
 from modelserve.ports import Object
-from servelab.node import admission
+from servelab.node import amounts
 from servelab.node.gpus import labels
 from servelab.node.pools import draining, elastic, registration
 
@@ -37,7 +37,9 @@ class Plan:
 
 @dataclass(slots=True)
 class Growth:
-    """One elastic pool. ``booting`` are machines that were asked for, and when they are up."""
+    """One elastic pool. ``booting`` are machines that were asked for, and when they are up;
+    ``idle_since_s`` says since when a node has had no pod. The pool's status keeps both.
+    """
 
     booting: dict[str, float] = field(default_factory=dict)
     idle_since_s: dict[str, float] = field(default_factory=dict)
@@ -110,6 +112,11 @@ class Growth:
         always = free_names(name, {*self.booting, *there}, missing)
         return {**dict.fromkeys([*kept, *always]), **plan.come}
 
+    def spared(self, spec: pool.GPUPoolSpec, nodes: int) -> Mapping[str, float]:
+        """Nodes that are idle, and since when; none while the pool could spare none."""
+        rules = spec.elastic
+        return self.idle_since_s if rules is not None and nodes > rules.min else {}
+
     def _places(
         self, nodes: Iterable[Object], pods: Sequence[Object], template: elastic.Shape
     ) -> list[elastic.Place]:
@@ -175,7 +182,7 @@ def shape(name: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> elastic.Shape:
     return elastic.Shape(
         registration.render_labels(name, spec, f"{name}-x", gpu),
         registration.render_taints(spec, gpu),
-        {k: admission.quantity(v) for k, v in registration.capacity(spec, gpu).items()},
+        {k: amounts.parse(v) for k, v in registration.capacity(spec, gpu).items()},
     )
 
 
@@ -197,7 +204,7 @@ def _shape_of(node: Object) -> elastic.Shape:
         for taint in node["spec"].get("taints") or ()
         if not taint["key"].startswith("node.kubernetes.io/")
     ]
-    found = {name: admission.quantity(str(amount)) for name, amount in allocatable.items()}
+    found = {name: amounts.parse(str(amount)) for name, amount in allocatable.items()}
     return elastic.Shape(node["metadata"]["labels"], taints, found)
 
 

@@ -143,7 +143,8 @@ class PoolKeeper:
             coming, due_s = await self._grow(owner, spec, gpu, pods)
             wanted |= coming
         self._standing |= set(wanted)
-        booting = self._growths[name].booting if spec.elastic is not None else {}
+        growing = self._growths[name] if spec.elastic is not None else growth.Growth()
+        booting = growing.booting
         count = len({*wanted, *booting})
         new = {each: at for each, at in wanted.items() if self._nodes.get(None, each) is None}
         await together.gather(
@@ -153,8 +154,9 @@ class PoolKeeper:
         due_s = min(due_s, await self._correct(owner, spec, gpu, wanted, count))
         due_s = min(due_s, await self._shrink(name, set(wanted), pods))
         nodes = self._of_pool(name)
+        idle = growing.spared(spec, len(nodes))
         report = poolstatus.kept(
-            owner, spec, gpu, nodes, len(wanted), booting, pods, self._unix_s()
+            owner, spec, gpu, nodes, len(wanted), booting, idle, pods, self._unix_s()
         )
         await self._write_status(report, owner)
         return due_s
@@ -190,7 +192,9 @@ class PoolKeeper:
     ) -> tuple[dict[str, float | None], float]:
         """The nodes of an elastic pool, with the time of their GPUs if those are still to come."""
         name = owner["metadata"]["name"]
-        state = self._growths.setdefault(name, growth.Growth(poolstatus.booting(owner)))
+        state = self._growths.setdefault(
+            name, growth.Growth(poolstatus.booting(owner), poolstatus.idle(owner))
+        )
         nodes, now_s = self._of_pool(name), self._unix_s()
         plan = state.plan(name, spec, gpu, nodes, pods, now_s, self._scale)
         by_uid = {pod["metadata"]["uid"]: pod for pod in pods}

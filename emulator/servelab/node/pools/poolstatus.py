@@ -24,10 +24,15 @@ def kept(
     nodes: Sequence[Object],
     wanted: int,
     booting: Mapping[str, float],
+    idle: Mapping[str, float],
     pods: Iterable[Object],
     now_s: float,
 ) -> dict[str, Any]:
-    """Of a pool with these nodes, of which ``wanted`` should stand."""
+    """Of a pool with these nodes, of which ``wanted`` should stand.
+
+    ``booting`` are machines without a node yet, with the time they are up, and ``idle`` nodes that
+    may go, with the time since when.
+    """
     ready = sum(conditions.is_true(node, "Ready") for node in nodes)
     advertised = [node for node in nodes if growth.is_advertised(node)]
     going = sum(draining.gone_at_s(node) is not None for node in nodes)
@@ -46,13 +51,27 @@ def kept(
     found = _render(owner, numbers, _condition(ready, len(nodes), wanted, coming, going), now_s)
     on_their_way = sorted((name, at_s) for name, at_s in booting.items() if name not in there)
     up = [(name, timestamps.format_micro_time(at_s)) for name, at_s in on_their_way]
-    return found | {"booting": [{"node": name, "upAt": at} for name, at in up]}
+    resting = sorted((name, at_s) for name, at_s in idle.items() if name in there)
+    since = [(name, timestamps.format_micro_time(at_s)) for name, at_s in resting]
+    return found | {
+        "booting": [{"node": name, "upAt": at} for name, at in up],
+        "idle": [{"node": name, "since": at} for name, at in since],
+    }
 
 
 def booting(owner: Object) -> dict[str, float]:
     """The machines that boot, and when they are up, Unix seconds: as the status tells."""
-    listed = (owner.get("status") or {}).get("booting") or ()
-    found = {each["node"]: timestamps.parse_if_any(each["upAt"]) for each in listed}
+    return _times(owner, "booting", "upAt")
+
+
+def idle(owner: Object) -> dict[str, float]:
+    """The nodes without a pod, and since when, Unix seconds: as the status tells."""
+    return _times(owner, "idle", "since")
+
+
+def _times(owner: Object, kind: str, key: str) -> dict[str, float]:
+    listed = (owner.get("status") or {}).get(kind) or ()
+    found = {each["node"]: timestamps.parse_if_any(each[key]) for each in listed}
     return {name: at_s for name, at_s in found.items() if at_s is not None}
 
 
@@ -106,6 +125,7 @@ def _render(
         **dict.fromkeys(keys, 0),
         **numbers,
         "booting": [],
+        "idle": [],
         "conditions": [
             {
                 "type": "Ready",

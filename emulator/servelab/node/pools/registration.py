@@ -12,6 +12,9 @@ from servelab.node.gpus import labels
 
 HOST_ARCHITECTURE = "amd64"
 LONGEST_LABEL = 63
+HUGE_PAGES = ("hugepages-1Gi", "hugepages-2Mi")
+# What runc does for a kubelet, as containerd 2.4 tells it.
+HANDLER = {"recursiveReadOnlyMounts": True, "userNamespaces": False}
 _HEALTHY = (
     ("MemoryPressure", "False", "KubeletHasSufficientMemory", "sufficient memory available"),
     ("DiskPressure", "False", "KubeletHasNoDiskPressure", "no disk pressure"),
@@ -75,6 +78,8 @@ def render_node(
                 names.NODE_GPU: gpu.key,
                 names.NODE_GPU_COUNT: str(spec.gpus_per_node),
                 names.RESOURCE_METRICS_PATH: metrics_path(name),
+                # A kubelet leaves volumes to the controller manager.
+                "volumes.kubernetes.io/controller-managed-attach-detach": "true",
                 **later,
                 **{k: v for k, v in render_annotations(spec).items() if v},
             },
@@ -157,6 +162,7 @@ def capacity(spec: pool.GPUPoolSpec, gpu: gpus.Gpu, *, advertised: bool = True) 
         "memory": spec.memory,
         "pods": str(spec.kubelet.max_pods),
         "ephemeral-storage": spec.disk,
+        **dict.fromkeys(HUGE_PAGES, "0"),
         **{name: str(count) for name, count in devices.items() if advertised},
     }
 
@@ -180,6 +186,9 @@ def render_status(
             {"type": "Hostname", "address": name},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},
+        "features": {"supplementalGroupsPolicy": True},
+        # What containerd tells of runc; without a name, of the default.
+        "runtimeHandlers": [{"name": each, "features": HANDLER} for each in ("", "runc")],
         "nodeInfo": {
             "machineID": identity[:32],
             "systemUUID": _uuid(identity[:32]),

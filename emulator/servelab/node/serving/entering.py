@@ -6,7 +6,7 @@ from typing import Any
 
 from modelserve.api import timestamps
 from servelab.node import podspec
-from servelab.node.gpus import labels, readings, slots, smi
+from servelab.node.gpus import labels, migtable, readings, slots, smi
 from servelab.node.serving import engines, hosting, inspecting
 from servelab.node.shell import inside
 
@@ -43,7 +43,7 @@ def view(found: hosting.Found, inspector: inspecting.Inspector) -> inside.Inside
 
 
 def smi_view(
-    gpus: Sequence[readings.Reading], now_unix_s: float, slices: Sequence[smi.Slice] = ()
+    gpus: Sequence[readings.Reading], now_unix_s: float, slices: Sequence[migtable.Slice] = ()
 ) -> smi.View:
     """What ``nvidia-smi`` sees with these GPUs."""
     driver, cuda = ".".join(labels.DRIVER), ".".join(labels.CUDA)

@@ -1,5 +1,6 @@
 """Looks at nodes, their GPUs and containers: what metrics and commands tell of them."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,8 +9,8 @@ from modelserve.api import names, timestamps
 from modelserve.api import pods as pod_facts
 from modelserve.catalog import gpus
 from servelab.engine import metering
-from servelab.node import admission, podspec, usage
-from servelab.node.gpus import devices, readings, slots, smi
+from servelab.node import amounts, podspec, usage
+from servelab.node.gpus import devices, migtable, readings, slots
 from servelab.node.serving import engines, hosting
 
 # Younger looks are no window to tell a rate from.
@@ -103,8 +104,8 @@ class Inspector:
         engine = self.engine(pod, found.container.name)
         limits = (found.container.raw.get("resources") or {}).get("limits") or {}
         told = usage.Limits(
-            float(admission.quantity(str(limits["cpu"]))) if "cpu" in limits else None,
-            int(admission.quantity(str(limits["memory"]))) if "memory" in limits else None,
+            float(amounts.parse(str(limits["cpu"]))) if "cpu" in limits else None,
+            int(amounts.parse(str(limits["memory"]))) if "memory" in limits else None,
         )
         works = None
         if engine is not None:
@@ -140,29 +141,40 @@ class Inspector:
         ]
 
     def given(self, found: hosting.Found) -> Sequence[readings.Reading] | None:
-        """The GPUs of a container, as it sees them; None if it has asked for none."""
+        """The GPUs of a container, as it sees them, and those it has slices of; None without."""
         pod = found.served.pod
-        ids = slots.told(pod.raw)
-        mine = [
-            uuid
-            for uuid, (name, _) in zip(ids, self._places(pod, len(ids)), strict=True)
-            if name == found.container.name
-        ]
         node = self._host.served_nodes().get(pod.node)
+        mine = {uuid for uuid, _ in self._ids(found)}
         if node is None or not mine:
             return None
+        mine |= {part.gpu_uuid for part in self.slices(found)}
         wanted = (pod.namespace, pod.name, found.container.name)
         seen = (each for each in self.gpus_of(node) if each.device.uuid in mine)
         return [readings.seen_by(each, wanted) for each in seen]
 
-    def slices(self, found: hosting.Found) -> Sequence[smi.Slice]:
-        """The slices of GPUs that a container has."""
-        pod = found.served.pod
-        node = self._host.served_nodes().get(pod.node)
+    def slices(self, found: hosting.Found) -> Sequence[migtable.Slice]:
+        """The slices of GPUs that a container has, with what its engine uses of them."""
+        node = self._host.served_nodes().get(found.served.pod.node)
         gpu = None if node is None else node_gpu(node)
-        if node is None or gpu is None or not _asked(found.container):
+        if node is None or gpu is None:
             return ()
-        return slots.slices_of(slots.told(pod.raw), node.name, gpu_count(node, gpu), gpu)
+        ranks = dict(self._ids(found))
+        cut = slots.slices_of(ranks, node.name, gpu_count(node, gpu), gpu)
+        return [self._used(gpu, found, part, ranks[part.uuid]) for part in cut]
+
+    def _used(
+        self, gpu: gpus.Gpu, found: hosting.Found, part: migtable.Slice, rank: int
+    ) -> migtable.Slice:
+        use = self._use(gpu, found.served, found.container.name, rank)
+        used_mib = min(use.used_bytes // gpus.MIB, part.facts["memory"])
+        holder = use.holder
+        return dataclasses.replace(part, used_mib=used_mib, pid=holder.pid, process=holder.process)
+
+    def _ids(self, found: hosting.Found) -> Sequence[tuple[str, int]]:
+        """Ids of the GPUs, or slices, that a container was given, and its rank on each."""
+        ids = slots.told(found.served.pod.raw)
+        places = zip(ids, self._places(found.served.pod, len(ids)), strict=True)
+        return [(uuid, rank) for uuid, (name, rank) in places if name == found.container.name]
 
     def _places(self, pod: podspec.Pod, count: int) -> Sequence[tuple[str, int]]:
         """Container and rank of each of a pod's GPUs, in the order of its containers."""
@@ -217,8 +229,8 @@ def capacity(node: hosting.ServedNode) -> tuple[float, int]:
     """Cores and bytes of memory that a node has."""
     found = node.object["status"].get("capacity") or {}
     return (
-        float(admission.quantity(str(found.get("cpu", "1")))),
-        int(admission.quantity(str(found.get("memory", "0")))),
+        float(amounts.parse(str(found.get("cpu", "1")))),
+        int(amounts.parse(str(found.get("memory", "0")))),
     )
 
 

@@ -46,7 +46,7 @@ async def container_logs(request: web.Request, host: hosting.Host) -> web.Stream
         return web.Response(status=400, text=refusal)
     found = served.journals.setdefault(where["container"], journal.Journal())
     state = entry["state"]
-    if query.previous and "terminated" in state:
+    if query.previous and (state.get("terminated") or {}).get("containerID"):
         # A kubelet keeps one dead container: the one before was removed when this one died.
         gone = entry["lastState"]["terminated"]["containerID"]
         return web.Response(text=wording.log_gone(gone))
@@ -122,7 +122,9 @@ def _refusal(entry: Mapping[str, Any], name: str, pod: str, query: journal.Query
     state, last = entry["state"], (entry.get("lastState") or {}).get("terminated")
     if query.previous:
         return "" if last else wording.no_previous(name, pod)
-    waiting = state.get("waiting")
+    ended, waiting = state.get("terminated"), state.get("waiting")
+    if ended and not ended.get("containerID") and not last:
+        return wording.log_never(name, pod)
     if waiting is None or last:
         return ""
     return wording.waiting_to_start(name, pod, _WAITS.get(waiting["reason"], waiting["reason"]))

@@ -1,5 +1,6 @@
 """``ps``, ``nvidia-smi`` and the filters of text."""
 
+import dataclasses
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -46,7 +47,8 @@ def _of_one(view: smi.View, words: Sequence[str]) -> Result:
     if not chosen:
         return Result("No devices were found\n", code=6)
     rest = [*words[:at], *words[at + 2 :]]
-    return nvidia_smi(smi.View(chosen, view.driver, view.cuda, view.now_unix_s), rest)
+    kept = [part for found in chosen for part in view.cut(found)]
+    return nvidia_smi(dataclasses.replace(view, gpus=chosen, slices=kept), rest)
 
 
 def _option(word: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ def test_named_ports_are_looked_up(make_pod: Any) -> None:
     container = podspec.parse(make_pod(ports=ports, startupProbe=probe)).containers[0]
     found = container.probe(podspec.ProbeKind.STARTUP)
     assert found is not None
-    assert (found.port, found.path, found.period_s) == (8000, "/health", 2.0)
+    assert (found.where.url("10.0.0.9"), found.period_s) == ("http://10.0.0.9:8000/health", 2.0)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ class FakeCluster:
     def __init__(self, failures: Sequence[Exception] = ()) -> None:
         self.calls: list[tuple[str, Any]] = []
         self.failures = list(failures)
+        self.patches = 0
 
     async def patch(
         self,
@@ -34,9 +35,14 @@ class FakeCluster:
         await asyncio.sleep(0)
         if self.failures:
             raise self.failures.pop(0)
-        kind = subresource or "annotations"
-        told = body["status"] if subresource else body["metadata"]["annotations"]
-        self.calls.append((kind, told))
+        assert subresource == "status"
+        for kind, told in (
+            ("annotations", body["metadata"].get("annotations")),
+            ("status", body.get("status")),
+        ):
+            if told is not None:
+                self.calls.append((kind, told))
+        self.patches += 1
         return {"metadata": {"resourceVersion": str(len(self.calls))}}
 
     async def delete(
@@ -62,13 +68,27 @@ async def finish(pod: writer.PodWriter) -> None:
         await pod.run()
 
 
-async def test_annotations_go_first_and_the_deletion_last() -> None:
+async def test_annotations_go_with_the_status_and_the_deletion_last() -> None:
     cluster = FakeCluster()
     pod = make(cluster)
     pod.status({"phase": "Failed"})
     pod.annotate({"a": "1"})
     await finish(pod)
     assert [kind for kind, _ in cluster.calls] == ["annotations", "status", "delete"]
+    assert cluster.patches == 1
+
+
+async def test_what_was_asked_for_during_a_write_is_written_after_it() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.annotate({"a": "1", "b": "1"})
+    writing = asyncio.create_task(pod.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    pod.annotate({"a": "2"})
+    pod.delete()
+    await writing
+    assert cluster.calls[:2] == [("annotations", {"a": "1", "b": "1"}), ("annotations", {"a": "2"})]
 
 
 async def test_only_the_newest_status_is_written() -> None:

@@ -283,7 +283,7 @@ def test_what_was_stopped_long_ago_is_forgotten() -> None:
     for n in range(100):
         flows.start(str(n), [moving(1, "a")], n * 1000.0)
         flows.stop(str(n), n * 1000.0 + 10)
-    assert len(flows._users["a"]) <= 6
+    assert len(list(flows._network.users("a"))) <= 6
 
 
 def test_a_dropped_link_goes_when_the_last_flow_on_it_is_forgotten() -> None:

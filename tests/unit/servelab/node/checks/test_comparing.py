@@ -135,6 +135,35 @@ def test_back_offs_widen_the_tolerance() -> None:
     assert comparing.slack_s(found, 45) == pytest.approx(1.5 + 0.25 * (12.2 + 24.1), abs=0.2)
 
 
+def story(*values: str) -> list[facts.Change]:
+    return [facts.Change("container a state", v, 5.0 * n, n) for n, v in enumerate(values)]
+
+
+def test_one_back_off_more_or_less_is_chance_and_two_are_not() -> None:
+    held = '{"waiting": {"reason": "CrashLoopBackOff"}}'
+    told = story("run", "end", held, "run", "end", held, "run")
+    assert comparing._aligned(told, story("run", "end", "run", "end", held, "run"))
+    assert comparing._aligned(story("run", "end"), story("run", "end", held))
+    assert comparing._aligned(told, story("run", "end", "run", "end", "run")) is None
+    assert comparing._aligned(story("run", "end"), story("run", "end", "wait")) is None
+
+
+def test_what_kubectl_prints_while_the_status_changes_is_not_compared() -> None:
+    def said(at_s: float, status: str) -> recording.Scenario:
+        body = scenario("crash-loop").model_dump(by_alias=True)
+        body["prints"] = [{"t": at_s, "command": "get pod {pod}", "stdout": status}]
+        return recording.Scenario.model_validate(body)
+
+    def differ(at_s: float) -> bool:
+        real, ours = said(at_s, "Running"), said(at_s, "Error")
+        run = comparing.Run(PLACE, ours.updates, ours.events, ours.logs, ours.prints)
+        return bool(comparing.compare(real, run))
+
+    last_s = scenario("crash-loop").updates[-1].t
+    assert not differ(last_s - 1)
+    assert differ(last_s + 2)
+
+
 def test_names_of_the_cluster_are_masked() -> None:
     text = "pod=p_ns(6839e6d4-0bc4-4e93-9c82-3b523b874994) at 10.244.0.3 on n-1, not n-12"
     masked = "pod=p_<namespace>(<uid>) at <ip> on <node>, not n-12"

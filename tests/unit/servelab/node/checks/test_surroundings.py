@@ -1,10 +1,12 @@
 """What a recording tells of the node and registry where it was made."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from modelserve.api import names
 from servelab.node.checks import comparing, recording, surroundings
 
 FILE = Path(__file__).parent / "recordings" / "kubelet-1.37.2.json"
@@ -46,6 +48,51 @@ def test_conditions_of_others_are_found_and_a_kubelets_are_not() -> None:
     body["updates"] = [{"t": 3, "type": "MODIFIED", "status": {"conditions": [gate]}}] * 2
     found = surroundings.foreign_conditions(recording.Scenario.model_validate(body))
     assert found == [(3.0, gate)]
+
+
+def with_pod(container: Any, volumes: Any, **event: Any) -> recording.Scenario:
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [container], "volumes": volumes}}
+    body = {"scenario": "s", "pod": pod, "updates": [], "events": [{"type": "Warning", **event}]}
+    return recording.Scenario.model_validate(body)
+
+
+def words(scenario: recording.Scenario) -> Any:
+    return json.loads(surroundings.annotations(scenario)[names.BEHAVIOR])
+
+
+@pytest.mark.parametrize(("kind", "known"), [("hostPath", True), ("secret", False)])
+def test_a_volume_of_the_node_that_could_not_be_mounted_is_a_word(kind: str, known: bool) -> None:
+    container = {"name": "a", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    text = 'MountVolume.SetUp failed for volume "v" : no such directory'
+    found = with_pod(container, [{"name": "v", kind: {}}], reason="FailedMount", message=text)
+    expected = {"a": {"mountErrors": {"v": "no such directory"}}} if known else {}
+    assert words(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("failed: no such file", {"probePrints": "no such file"}),
+        (
+            "errored and resulted in unknown state: OCI runtime exec failed: x",
+            {"probeError": "OCI runtime exec failed: x"},
+        ),
+        ("errored and resulted in unknown state: no running task found", None),
+    ],
+)
+def test_what_an_exec_probe_said_is_a_word(said: str, word: Any) -> None:
+    container = {"name": "a", "readinessProbe": {"exec": {"command": ["x"]}}}
+    event = {"message": f"Readiness probe {said}", "fieldPath": "spec.containers{a}"}
+    found = with_pod(container, [], reason="Unhealthy", **event)
+    assert words(found) == ({} if word is None else {"a": word})
+
+
+def test_an_eviction_is_known_by_its_condition() -> None:
+    body = with_events().model_dump(by_alias=True)
+    told = {"type": "DisruptionTarget", "status": "True", "reason": surroundings.EVICTED}
+    body["updates"] = [{"t": 3, "type": "MODIFIED", "status": {"conditions": [told]}}]
+    assert surroundings.is_evicted(recording.Scenario.model_validate(body))
+    assert not surroundings.is_evicted(with_events())
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("41ms", 0.041), ("1m3.2s", 63.2), ("1h0m0s", 3600)])

@@ -100,18 +100,19 @@ class Player:
         return self
 
     def patch(self, act: recording.Act, scenario: recording.Scenario) -> None:
-        """Somebody adds a container, or resizes one."""
-        for key, entries in act.patch.get("spec", {}).items():
-            listed = self.raw["spec"].setdefault(key, [])
-            for entry in entries:
-                known = next((each for each in listed if each["name"] == entry["name"]), None)
-                listed.append(dict(entry)) if known is None else known.update(entry)
-            self.raw["metadata"]["generation"] += 1
+        """Somebody adds a container, resizes one, or changes something else."""
+        if "status" in act.patch:
+            return  # Conditions are written as they were seen.
+        for part in act.patch:
+            self.raw[part] = merged(self.raw[part], act.patch[part])
+        self.raw["metadata"]["generation"] += "spec" in act.patch
         self.raw["metadata"]["annotations"] = surroundings.annotations(scenario, act.t)
         pod = podspec.parse(self.raw)
         self.life.extend(*self._facts(pod))
         self._see("MODIFIED", self.raw["status"])
         self.life.update(pod, self.now)
+        if self.life.finished and not self.raw["metadata"].get("finalizers"):
+            self._see("DELETED", self.raw["status"])
 
     def condition_written(self, entry: Mapping[str, Any]) -> None:
         """Somebody else writes a condition."""
@@ -164,7 +165,7 @@ class Player:
     def _do(self, action: actions.Action) -> None:
         match action:
             case actions.WriteStatus(body):
-                kept = {k: v for k, v in body.items() if not k.startswith("$")}
+                kept = {k: _plain(v) for k, v in body.items() if not k.startswith("$")}
                 ours = {row["type"] for row in kept.get("conditions", ())}
                 others = [
                     row
@@ -183,7 +184,8 @@ class Player:
                 self.logs.append(line)
             case actions.Delete():
                 self.raw["metadata"]["deletionGracePeriodSeconds"] = 0
-                self._see("DELETED", self.raw["status"])
+                held = self.raw["metadata"].get("finalizers")
+                self._see("MODIFIED" if held else "DELETED", self.raw["status"])
             case _:
                 pass
 
@@ -192,6 +194,27 @@ class Player:
         self.updates.append(
             recording.Update(t=self.now - T0, type=kind, metadata=meta, status=dict(status))
         )
+
+
+def merged(old: Any, patch: Any) -> Any:
+    """What the API server makes of a strategic merge patch: lists go by name, null takes away."""
+    if isinstance(patch, dict):
+        kept = dict(old or {})
+        for key, value in patch.items():
+            kept[key] = merged(kept.get(key), value)
+        return {key: value for key, value in kept.items() if value is not None}
+    if not isinstance(patch, list) or not all(isinstance(each, dict) for each in patch):
+        return patch
+    known = {each["name"]: each for each in old or ()}
+    known |= {each["name"]: merged(known.get(each["name"]), each) for each in patch}
+    return list(known.values())
+
+
+def _plain(value: Any) -> Any:
+    """What the API server keeps of it: null takes away."""
+    if not isinstance(value, dict):
+        return value
+    return {k: _plain(v) for k, v in value.items() if v is not None}
 
 
 class Play(Protocol):

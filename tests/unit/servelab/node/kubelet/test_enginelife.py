@@ -1,6 +1,7 @@
 """The life of an engine's pod: phases, probes, crashes, deletion, and going on afterwards."""
 
 import copy
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modelserve.api import wire
+from servelab.node import actions, starting
 
 T0 = 1_800_000_000.0  # when every played pod begins
 PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 2, "failureThreshold": 60}
@@ -67,6 +69,18 @@ def test_the_address_is_told_when_the_container_starts(engine_pod: Any) -> None:
 def test_log_lines_come_at_their_share_of_a_phase(engine_pod: Any) -> None:
     engine_pod.run(100)
     assert [round(at, 1) for at, _ in engine_pod.logs] == [20.3, 50.3]
+
+
+def test_an_engine_that_listens_before_it_is_ready_opens_its_port(
+    make_pod: Any, make_engine: Any, player: Any
+) -> None:
+    start = make_engine()
+    line = starting.Line(0.9, "listening", listens=True)
+    last = dataclasses.replace(start.steps[-1], lines=(line,))
+    pod = player(make_pod(**PROBED), dataclasses.replace(start, steps=(*start.steps[:-1], last)))
+    assert actions.Verb.OPEN not in pod.run(60).verbs
+    verbs = pod.run(100).verbs
+    assert verbs.index(actions.Verb.OPEN) < verbs.index(actions.Verb.SERVE)
 
 
 def test_ready_follows_at_once_when_the_startup_probe_has_passed(engine_pod: Any) -> None:

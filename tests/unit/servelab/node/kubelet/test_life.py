@@ -6,6 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from servelab.node import configuration
+
 PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 1}
 INIT = {"name": "init", "image": "docker.io/library/busybox:1", "imagePullPolicy": "IfNotPresent"}
 SIDECAR = INIT | {"name": "side", "restartPolicy": "Always"}
@@ -142,25 +144,26 @@ def test_an_image_name_that_cannot_be_is_told(play: Any) -> None:
 
 def test_a_volume_that_is_missing_is_waited_for(play: Any) -> None:
     pod = play()
-    pod.life.state.volume_fault = 'MountVolume.SetUp failed for volume "v" : secret "s" not found'
+    why = 'MountVolume.SetUp failed for volume "v" : secret "s" not found'
+    pod.life.state.missing = configuration.Missing(volumes=[why])
     pod.run(10)
     assert [round(at, 1) for at in next(iter(pod.events.values()))] == [0, 0.5, 1.5, 3.5, 7.5]
-    pod.life.state.volume_fault = ""
+    pod.life.state.missing = configuration.Missing()
     assert pod.run(20).condition("Ready")["status"] == "True"
 
 
 def test_a_pod_that_waits_for_a_volume_can_be_deleted(play: Any) -> None:
     pod = play()
-    pod.life.state.volume_fault = "missing"
+    pod.life.state.missing = configuration.Missing(volumes=["missing"])
     assert pod.run(10).delete().run(13).deleted
 
 
 def test_missing_configuration_is_told_at_each_sync(play: Any) -> None:
     pod = play()
-    pod.life.state.config_faults = {"main": 'configmap "c" not found'}
+    pod.life.state.missing = configuration.Missing({"main": 'configmap "c" not found'})
     pod.run(5)
     assert pod.container()["state"]["waiting"]["reason"] == "CreateContainerConfigError"
-    pod.life.state.config_faults = {}
+    pod.life.state.missing = configuration.Missing()
     assert pod.run(20).condition("Ready")["status"] == "True"
 
 
@@ -301,3 +304,90 @@ def test_after_a_gap_the_pod_stands_where_it_would_have_stood(
     seen.run(1 + gap_s)
     slept.now += gap_s
     assert slept.run(1 + gap_s).status == seen.status
+
+
+def test_containers_are_listed_by_name_and_init_containers_in_order(play: Any) -> None:
+    second = {"name": "a-second", "image": INIT["image"], "imagePullPolicy": "IfNotPresent"}
+    inits = [INIT | {"name": "z"}, INIT | {"name": "b"}]
+    own = {"name": "main", **{k: v for k, v in second.items() if k != "name"}}
+    pod = play(initContainers=inits, containers=[own, second]).run(10)
+    names = [entry["name"] for entry in pod.status["containerStatuses"]]
+    assert names == ["a-second", "main"]
+    assert [entry["name"] for entry in pod.status["initContainerStatuses"]] == ["z", "b"]
+
+
+def test_a_container_tells_its_mounts_before_it_runs_and_its_user_when_it_does(play: Any) -> None:
+    mounts = [{"name": "v", "mountPath": "/v"}]
+    groups = {"runAsUser": 7, "runAsGroup": 8, "fsGroup": 10, "supplementalGroups": [9]}
+    pod = play(container={"volumeMounts": mounts}, securityContext=groups).run(5)
+    assert [entry["volumeMounts"] for entry in pod.seen()] == [mounts] * len(pod.seen())
+    linux = {"uid": 7, "gid": 8, "supplementalGroups": [8, 9, 10]}
+    assert pod.container()["user"] == {"linux": linux}
+
+
+def test_a_pod_once_initialized_stays_so(play: Any) -> None:
+    words = {"side": {"termAfterSeconds": 0}, "main": {"exitAfterSeconds": 2, "exitCode": 1}}
+    pod = play(initContainers=[SIDECAR], behaviors=words, restartPolicy="Never").run(10)
+    assert pod.status["phase"] == "Failed"
+    assert pod.condition("Initialized")["status"] == "True"
+
+
+def test_what_has_ended_fails_its_probe_once_and_that_wakes_the_kubelet(play: Any) -> None:
+    words = {"exitAfterSeconds": 4, "exitCode": 1}
+    pod = play(words, container={"readinessProbe": PROBE}).run(16)
+    first = next(at for key, times in pod.events.items() if key[1] == "BackOff" for at in times)
+    ended = [update.t for update in pod.updates if _restarts(update) == 1][-1]
+    assert first - ended < 6
+
+
+def _restarts(update: Any) -> int:
+    return max((e["restartCount"] for e in update.status.get("containerStatuses") or ()), default=0)
+
+
+@pytest.mark.parametrize(
+    ("probe", "url"),
+    [
+        ({"host": "127.0.0.1", "path": "health"}, "http://127.0.0.1:8000/health"),
+        ({"scheme": "HTTPS", "path": "/a?b=1"}, "https://10.200.0.7:8000/a?b=1"),
+        ({}, "http://10.200.0.7:8000"),
+    ],
+)
+def test_a_probe_goes_where_its_spec_says(play: Any, probe: dict[str, str], url: str) -> None:
+    found = {"httpGet": {"port": 8000, **probe}, "periodSeconds": 1}
+    pod = play({"listen": False}, container={"readinessProbe": found}).run(3)
+    assert pod.told("Unhealthy")[0].startswith(f'Readiness probe failed: Get "{url}": dial tcp')
+
+
+def test_a_command_that_cannot_be_run_counts_for_nothing(play: Any) -> None:
+    probe = {"exec": {"command": ["nothing"]}, "periodSeconds": 1, "failureThreshold": 1}
+    pod = play({"probeError": "no such file"}, container={"livenessProbe": probe}).run(8)
+    told = "Liveness probe errored and resulted in unknown state: no such file"
+    assert pod.told("Unhealthy") == [told]
+    assert pod.container()["restartCount"] == 0
+
+
+def test_an_init_container_starts_again_by_its_own_rule(play: Any) -> None:
+    codes = {"operator": "In", "values": [9]}
+    rules = [{"action": "Restart", "exitCodes": codes}]
+    own = INIT | {"restartPolicy": "Never", "restartPolicyRules": rules}
+    words = {"init": {"exitAfterSeconds": 1, "exitCode": 9}}
+    pod = play(initContainers=[own], behaviors=words, restartPolicy="Never").run(8)
+    assert pod.status["phase"] == "Pending"
+    assert pod.container(kind="initContainerStatuses")["restartCount"] == 1
+
+
+def test_a_claim_that_is_missing_fails_sync_after_sync(play: Any) -> None:
+    pod = play()
+    pod.life.state.missing = configuration.Missing(claims="no such claim")
+    pod.run(20)
+    (times,) = (at for key, at in pod.events.items() if key[1] == "FailedMount")
+    assert len(times) == 2
+    pod.life.state.missing = configuration.NOTHING
+    assert pod.run(40).status["phase"] == "Running"
+
+
+def test_a_volume_of_the_node_that_cannot_be_mounted_is_told(play: Any) -> None:
+    pod = play({"mountErrors": {"v": "is not a directory"}}).run(4)
+    text = 'MountVolume.SetUp failed for volume "v" : is not a directory'
+    assert pod.told("FailedMount") == [text]
+    assert pod.status["phase"] == "Pending"

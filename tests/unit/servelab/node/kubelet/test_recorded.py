@@ -9,7 +9,12 @@ import pytest
 from servelab.node.checks import comparing, recording, surroundings
 
 RECORDINGS = Path(__file__).parents[1] / "checks" / "recordings"
-FILES = ("kubelet-1.37.2.json", "kubelet-1.37.2-more.json", "kubelet-1.37.2-cases.json")
+FILES = (
+    "kubelet-1.37.2.json",
+    "kubelet-1.37.2-more.json",
+    "kubelet-1.37.2-cases.json",
+    "kubelet-1.37.2-rules.json",
+)
 SCENARIOS = [each for name in FILES for each in comparing.read(RECORDINGS / name)]
 HERE = comparing.Place("default", "node-0")
 

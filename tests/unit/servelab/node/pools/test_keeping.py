@@ -38,6 +38,7 @@ class FakeCluster:
         self.events: list[tuple[str, str, str]] = []
         self.now = NOW
         self.refused = ""  # the name of what cannot be created
+        self.guarded = ""  # the name of a pod that a disruption budget holds
 
     def tell(self, plural: str, item: dict[str, Any], *, gone: bool = False) -> None:
         change = ports.Change.DELETED if gone else ports.Change.MODIFIED
@@ -51,6 +52,11 @@ class FakeCluster:
         if item["metadata"]["name"] == self.refused:
             raise errors.Invalid("no such thing")
         item["metadata"]["uid"] = f"uid-{item['metadata']['name']}"
+        if resource.kind == "Eviction":
+            if self.guarded == item["metadata"]["name"]:
+                raise errors.Unavailable("it would violate the disruption budget", 429)
+            self.writes.append(("evict", item["metadata"]["name"]))
+            return item
         self.writes.append(("create", item["metadata"]["name"]))
         self.tell(resource.plural, item)
         return item
@@ -153,7 +159,25 @@ async def test_a_deleted_pool_has_its_nodes_drained_with_its_own_notice(
     for passed in (1, 29):
         cluster.now = NOW + passed
         await keeper.reconcile([user])
-        assert (cluster.writes[-1], node_names(cluster)) == (("delete", "p"), ["dgx-0"])
+        assert (cluster.writes[-1], node_names(cluster)) == (("evict", "p"), ["dgx-0"])
+    cluster.now = NOW + 30
+    await keeper.reconcile([user])
+    assert node_names(cluster) == []
+
+
+async def test_a_pod_that_a_disruption_budget_holds_stays_until_the_notice_is_over(
+    cluster: FakeCluster, keeper: PoolKeeper
+) -> None:
+    cluster.tell("gpupools", pool(drain={"noticeSeconds": 30}))
+    await keeper.reconcile([])
+    cluster.guarded = "p"
+    cluster.tell("gpupools", pool(nodes=0, drain={"noticeSeconds": 30}))
+    user = bound("p", "dgx-0")
+    for passed in (0, 1, 29):
+        cluster.now = NOW + passed
+        await keeper.reconcile([user])
+    assert ("evict", "p") not in cluster.writes
+    assert ("p", "ScaleDownFailed", "failed to delete pod for ScaleDown") in cluster.events
     cluster.now = NOW + 30
     await keeper.reconcile([user])
     assert node_names(cluster) == []
@@ -292,6 +316,24 @@ async def test_a_machine_boots_on_while_the_emulator_is_away(
     assert (node_names(cluster), status(cluster)["booting"]) == (["dgx-0"], [])
 
 
+async def test_a_node_goes_when_it_would_have_though_the_emulator_was_away(
+    cluster: FakeCluster, keeper: PoolKeeper
+) -> None:
+    cluster.tell("gpupools", pool(nodes=ELASTIC))
+    for passed in (0, 70, 90):
+        cluster.now = NOW + passed
+        await keeper.reconcile([waiting("p")])
+    await keeper.reconcile([])
+    assert [each["node"] for each in status(cluster)["idle"]] == ["dgx-0"]
+    cluster.now += ELASTIC["idleSeconds"] - 1
+    stores = cluster.stores["gpupools"], cluster.stores["nodes"]
+    back = PoolKeeper(cluster, *stores, KUBELET, lambda: cluster.now)  # type: ignore[arg-type]
+    assert await back.reconcile([]) == pytest.approx(cluster.now + 1)
+    cluster.now += 1
+    await back.reconcile([])
+    assert node_of(cluster, "dgx-0")["spec"]["unschedulable"]
+
+
 async def test_a_new_nodes_gpus_come_with_their_labels(
     cluster: FakeCluster, keeper: PoolKeeper
 ) -> None:
@@ -404,7 +446,7 @@ async def test_a_shrunk_pool_empties_its_nodes_and_switches_them_off_after_the_n
     await keeper.reconcile([bound("p", "dgx-0")])
     cluster.now += 1.0
     await keeper.reconcile([bound("p", "dgx-0")])
-    assert ("delete", "p") in cluster.writes
+    assert ("evict", "p") in cluster.writes
     assert status(cluster)["drainingNodes"] == 1
     cluster.now = NOW + 30
     await keeper.reconcile([bound("p", "dgx-0", deletionTimestamp="soon")])
@@ -419,7 +461,7 @@ async def test_pods_go_with_a_machine_that_is_gone(
     cluster.tell("gpupools", pool(), gone=True)
     await keeper.reconcile([bound("p", "dgx-0")])
     await keeper.reconcile([bound("p", "dgx-0")])
-    assert cluster.writes.count(("delete", "p")) == 1
+    assert cluster.writes.count(("evict", "p")) == 1
 
 
 @pytest.mark.parametrize(

@@ -111,9 +111,21 @@ async def test_while_it_waits_both_logs_are_the_last_one(http: Any, served: Any)
 
 
 async def test_a_second_death_removes_the_log_before(http: Any, served: Any) -> None:
-    served.state, served.last = {"terminated": {}}, ENDED
+    served.state, served.last = {"terminated": {"containerID": "containerd://def"}}, ENDED
     expected = "unable to retrieve container logs for containerd://abc"
     assert await text(http, "previous=true") == (200, expected)
+
+
+async def test_one_that_was_given_up_before_it_ran_again_has_its_last_log(
+    http: Any, served: Any
+) -> None:
+    served.state, served.last = {"terminated": {"exitCode": 137}}, ENDED
+    assert await text(http, "previous=true") == await text(http) == (200, "a\nb\nc\n")
+
+
+async def test_one_that_was_given_up_before_it_ever_ran_has_none(http: Any, served: Any) -> None:
+    served.state = {"terminated": {"exitCode": 137}}
+    assert await text(http) == (400, 'container "main" in pod "plain" is terminated')
 
 
 async def test_a_container_of_which_nothing_is_told_has_no_log(http: Any, served: Any) -> None:

@@ -13,8 +13,8 @@ from servelab.node.ports import Engines
 log = logging.getLogger(__name__)
 
 
-class Commands:
-    """Those of one pod, in order; drains are not waited for. ``run`` it as a task.
+class EngineControl:
+    """The commands of one pod, in order; drains are not waited for. ``run`` it as a task.
 
     ``wake`` is called after each that may have changed something; ``say`` takes log lines.
     """
@@ -76,10 +76,16 @@ class Commands:
         """Under which key the workers know that engine."""
         return engine_key(self._life.pod, container, self._plan)
 
+    def container(self, key: str) -> str | None:
+        """Whose engine that is; None if it is none of this pod's."""
+        return next((name for name in self._plan.engines if self.key(name) == key), None)
+
     async def _obey(self, command: actions.Command) -> None:
         container, key = command.container, self.key(command.container)
         if command.verb is actions.Verb.RESERVE:
             self._life.reserved(container, await self._reserve(container, key))
+        elif command.verb is actions.Verb.OPEN:
+            await self._engines.open(key)
         elif command.verb is actions.Verb.SERVE:
             if self._refusals[container]:
                 raise errors.InputError(self._refusals[container])

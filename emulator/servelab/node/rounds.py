@@ -1,4 +1,4 @@
-"""The loops that keep nodes: pools are reconciled, statuses posted, images collected."""
+"""The rounds made over all nodes: pools are reconciled, statuses posted, images collected."""
 
 import asyncio
 import contextlib
@@ -26,8 +26,8 @@ REST = 9.0
 LONGEST_REST_REAL_S = 1.0
 
 
-class Standing:
-    """Keeps the nodes of one process. Set ``changed`` at every change; ``loops`` are to be run."""
+class Rounds:
+    """Of one process. Set ``changed`` at every change; run ``keep``, ``refresh``, ``collect``."""
 
     def __init__(
         self,
@@ -55,15 +55,15 @@ class Standing:
         self.changed.set()
 
     async def keep(self) -> None:
-        """Reconcile when something changed, or is due; a tenth of the time at most. For ever."""
-        due_s, took_s = float("inf"), 0.0
+        """Reconcile when something changed, or is due; a tenth of the time at most. For ever.
+
+        What comes after a rest is acted upon at once.
+        """
+        due_s, rested_real_s = float("inf"), float("-inf")
         try:
             while True:
-                with contextlib.suppress(TimeoutError):
-                    await self._wait(due_s)
-                await self._clock.sleep_real(
-                    max(GATHER_REAL_S, min(REST * took_s, LONGEST_REST_REAL_S))
-                )
+                await self._wait(due_s)
+                await self._clock.sleep_real(max(0.0, rested_real_s - self._clock.real_s()))
                 begun_real_s = self._clock.real_s()
                 self.changed.clear()
                 try:
@@ -77,7 +77,9 @@ class Standing:
                     wish_real_s = getattr(error, "retry_after_s", None) or 0.0
                     await self._clock.sleep_real(max(self._pause.next_real_s(), wish_real_s))
                     self.changed.set()
-                took_s = self._clock.real_s() - begun_real_s
+                ended_real_s = self._clock.real_s()
+                rest_real_s = min(REST * (ended_real_s - begun_real_s), LONGEST_REST_REAL_S)
+                rested_real_s = ended_real_s + max(GATHER_REAL_S, rest_real_s)
         finally:
             if self._following is not None:
                 self._following.cancel()

@@ -1,0 +1,83 @@
+"""What a container does whose command says it all: a few plain shell commands, one after the other.
+
+No command is run. A command that is not understood to the end says nothing.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+SHELLS = ("sh", "ash", "bash", "dash")
+MESSAGE_FILE = "/dev/termination-log"
+# Anything but words between separators is a language of its own.
+_STRANGE = re.compile(r"[`$(){}|<>&*?\[\]#\\~!=]|\b(?:while|for|if|until|case|do|then|trap|exec)\b")
+_REDIRECTED = re.compile(r"\s*>\s*(/dev/stderr|/dev/stdout|&2|&1|/dev/termination-log)\s*$")
+
+
+@dataclass(slots=True)
+class Script:
+    """What it does: seconds until its end, exit code, lines of its log, and its last words."""
+
+    seconds: float = 0.0
+    exit_code: int = 0
+    log: list[tuple[float, str]] = field(default_factory=list)
+    message: str = ""
+
+
+def read(command: Sequence[str], message_path: str = MESSAGE_FILE) -> Script | None:
+    """What the command does, if it is understood; else None."""
+    if not command:
+        return None
+    program = PurePosixPath(command[0]).name
+    if program not in SHELLS:
+        return _run([shlex.join([program, *command[1:]])], message_path)
+    if len(command) != 3 or command[1] not in ("-c", "-ec", "-exc"):
+        return None
+    return _run(re.split(r";|&&|\n", command[2]), message_path)
+
+
+def _run(statements: Iterable[str], message_path: str) -> Script | None:
+    found = Script()
+    for statement in statements:
+        text = statement.strip()
+        if not text:
+            continue
+        target = _REDIRECTED.search(text)
+        plain = _REDIRECTED.sub("", text) if target else text
+        try:
+            words = shlex.split(plain)
+        except ValueError:
+            return None
+        if _STRANGE.search(re.sub(r"'[^']*'", "", plain)) or not words:
+            return None
+        if not _step(found, words, target[1] if target else "", message_path):
+            return None
+        if words[0] == "exit":
+            break
+    return found
+
+
+def _step(found: Script, words: Sequence[str], target: str, message_path: str) -> bool:
+    """Do one command; returns whether it is known."""
+    name, rest = PurePosixPath(words[0]).name, words[1:]
+    found.exit_code = 0
+    match name:
+        case "true" | ":":
+            pass
+        case "false":
+            found.exit_code = 1
+        case "exit" if len(rest) <= 1 and all(word.isdecimal() for word in rest):
+            found.exit_code = int(rest[0]) % 256 if rest else 0
+        case "sleep" if len(rest) == 1 and re.fullmatch(r"\d+(?:\.\d+)?s?", rest[0]):
+            found.seconds += float(rest[0].rstrip("s"))
+        case "echo":
+            text = " ".join(rest)
+            if target == message_path:
+                found.message = f"{text}\n"
+            else:
+                found.log.append((found.seconds, text))
+        case _:
+            return False
+    return True

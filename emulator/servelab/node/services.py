@@ -1,0 +1,30 @@
+"""What the pods of one emulator process share."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from modelserve import ports
+from servelab.node.addresses import PodAddresses
+from servelab.node.ports import Engines
+
+WRITES_AT_ONCE = 40
+
+
+@dataclass(slots=True)
+class Services:
+    """``unix_s`` never goes back; ``late`` hears of delays, and whether a start's phase was late.
+
+    ``may_write`` says of a node by name whether it is ours to write for.
+    """
+
+    cluster: ports.Cluster
+    engines: Engines
+    addresses: PodAddresses
+    unix_s: Callable[[], float]
+    sleep_real: Callable[[float], Awaitable[None]]
+    late: Callable[[float, bool], None] = lambda real_s, phase: None
+    may_write: Callable[[str], bool] = lambda node: True
+    rng: random.Random = field(default_factory=random.Random)
+    writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITES_AT_ONCE))

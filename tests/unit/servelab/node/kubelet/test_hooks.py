@@ -1,0 +1,58 @@
+"""Lifecycle hooks, and what a pod shows of them."""
+
+from typing import Any
+
+import pytest
+
+WAITS = {"listen": False, "termAfterSeconds": 0, "termExitCode": 0}
+
+
+def hooked(play: Any, words: dict[str, Any], **hooks: Any) -> Any:
+    return play(words, container={"lifecycle": hooks})
+
+
+@pytest.mark.parametrize(
+    "hook", [{"sleep": {"seconds": 4}}, {"exec": {"command": ["sh", "-c", "sleep 1.5; sleep 2.5"]}}]
+)
+def test_a_pod_runs_when_its_post_start_hook_is_over(play: Any, hook: Any) -> None:
+    pod = hooked(play, WAITS, postStart=hook).run(4)
+    assert pod.status["phase"] == "Pending"
+    assert pod.run(5.5).status["phase"] == "Running"
+
+
+@pytest.mark.parametrize(
+    ("hook", "says"),
+    [
+        ({"exec": {"command": ["/bin/false"]}}, "command '/bin/false' exited with 1"),
+        ({"exec": {"command": ["sh", "-c", "exit 5"]}}, "command 'sh -c exit 5' exited with 5"),
+        ({"httpGet": {"path": "/go", "port": 80}}, 'Get "http://10.200.0.7:80/go": dial tcp'),
+    ],
+)
+def test_a_post_start_hook_that_fails_ends_the_container(play: Any, hook: Any, says: str) -> None:
+    pod = hooked(play, WAITS, postStart=hook).run(2)
+    assert pod.told("FailedPostStartHook") == ["PostStartHook failed"]
+    waiting = pod.container()["state"]["waiting"]
+    assert waiting["reason"] in ("PostStartHookError", "CrashLoopBackOff")
+    told = [entry["state"].get("waiting", {}).get("message", "") for entry in pod.seen()]
+    assert any(says in message for message in told)
+
+
+def test_a_hook_over_http_finds_a_server_that_listens(play: Any) -> None:
+    hook = {"httpGet": {"path": "/go", "port": 80}}
+    pod = hooked(play, {}, postStart=hook, preStop=hook).run(2).delete().run(8)
+    assert pod.told("FailedPostStartHook") == pod.told("FailedPreStopHook") == []
+
+
+@pytest.mark.parametrize(
+    "hook", [{"exec": {"command": ["false"]}}, {"httpGet": {"path": "/x", "port": 80}}]
+)
+def test_a_pre_stop_hook_that_fails_is_told_once_and_holds_nothing_up(play: Any, hook: Any) -> None:
+    pod = hooked(play, WAITS, preStop=hook).run(2).delete().run(6)
+    assert pod.told("FailedPreStopHook") == ["PreStopHook failed"]
+    assert pod.deleted
+
+
+def test_a_pre_stop_hook_that_sleeps_holds_the_signal_back(play: Any) -> None:
+    pod = hooked(play, WAITS, preStop={"exec": {"command": ["sleep", "2"]}}).run(2).delete()
+    assert "running" in pod.run(3.5).container()["state"]
+    assert pod.run(6).deleted
