@@ -77,6 +77,12 @@ class Plant:
             self.pod_s += len(self.pods) * self.step_s
         return self
 
+    def away(self, until_s: float) -> None:
+        """Advance without anybody who decides."""
+        while self.now_s < until_s:
+            self.now_s = round(self.now_s + self.step_s, 6)
+            self._serve()
+
     def _due(self) -> bool:
         seen, last = self.distort(self.observe(), self.now_s), self._seen
         again_s = self.decisions[-1].revisit_at_s if self.decisions else None

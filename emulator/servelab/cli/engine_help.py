@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "API": {
         "--api-key KEY…": ("Bearer tokens for paths under /v1.", "open to all"),
         "--enable-auto-tool-choice": ("Call tools unasked, with --tool-call-parser.", "off"),
+        "--reasoning-parser NAME": ("Think before answers: qwen3, deepseek_r1, …", "no thoughts"),
         "--enable-prompt-tokens-details": ("Tell cached prompt tokens in usage.", "off"),
         "--runner pooling": ("Embeddings.", "auto"),
         "--disable-uvicorn-access-log": ("No log line for each request.", "off"),

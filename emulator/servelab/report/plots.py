@@ -8,11 +8,12 @@ from servelab.report import axes, front
 from servelab.report.axes import Axis
 
 # Colours that also people with a colour-vision deficiency tell apart (Okabe and Ito); the next
-# round of them is dashed.
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
+# round of them is dashed. All else has the colour of the text around, light or dark.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#888888")
 DASHES = ("", "6 3", "2 3")
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 14, 26, 36
 _LINE = 13  # pixels between labels that would lie on each other
+_FAINT = 'stroke="currentColor" stroke-opacity="0.5"'
 
 Points = Sequence[tuple[float, float]]
 
@@ -48,7 +49,7 @@ def steps(
     body = f'<path d="{way}V{y.at(0):.0f}Z" fill="{colour}" fill-opacity="0.5" stroke="{colour}"/>'
     if needed:
         line = _stairs(needed, end_s, x, y)
-        body += f'<path d="{line}" fill="none" stroke="#222" stroke-width="0.8"/>'
+        body += f'<path d="{line}" fill="none" stroke="currentColor" stroke-width="0.8"/>'
     minutes = Axis(0.0, x.high / 60, x.start, x.length)
     return _frame(body, title, width, height, minutes, y, "min", "")
 
@@ -104,8 +105,8 @@ def shares(
     body = ""
     if mark is not None and x.low < mark < x.high:
         at_x = x.at(mark)
-        body += f'<path d="M{at_x:.1f},{y.start}V{_TOP}" stroke="#999" stroke-dasharray="4 3"/>'
-        body += f'<text x="{at_x + 4:.1f}" y="{y.start - 6}" fill="#666">{mark:g} {unit}</text>'
+        body += f'<path d="M{at_x:.1f},{y.start}V{_TOP}" {_FAINT} stroke-dasharray="4 3"/>'
+        body += f'<text x="{at_x + 4:.1f}" y="{y.start - 6}">{mark:g} {unit}</text>'
     for number, (name, values) in enumerate(ordered):
         way = _rising(values, x, y)
         style = f'stroke="{colour(number)}" stroke-dasharray="{dash(number) or "none"}"'
@@ -117,9 +118,9 @@ def shares(
 
 
 def _named(at_x: float, at_y: float, name: str) -> str:
-    """A name with white around it, so that lines do not run through it."""
+    """A name with the page's colour around it, so that lines do not run through it."""
     where, text = f'x="{at_x:.1f}" y="{at_y:.1f}"', f">{html.escape(name)}</text>"
-    return f'<text {where} stroke="#fff" stroke-width="3"{text}<text {where}{text}'
+    return f'<text class="halo" {where} stroke="#fff" stroke-width="3"{text}<text {where}{text}'
 
 
 def _at(values: Sequence[float], share: float) -> Sequence[float]:
@@ -165,18 +166,19 @@ def _front(places: Points, right: float, top: float) -> str:
         return ""
     way = [f"M{places[0][0]:.1f},{top:.1f}V{places[0][1]:.1f}"]
     way += [f"H{at_x:.1f}V{at_y:.1f}" for at_x, at_y in places[1:]]
-    return (
-        f'<path d="{"".join(way)}H{right:.1f}" fill="none" stroke="#999" stroke-dasharray="4 3"/>'
-    )
+    return f'<path d="{"".join(way)}H{right:.1f}" fill="none" {_FAINT} stroke-dasharray="4 3"/>'
 
 
 def _labels(places: Points, reach: float = 90.0) -> Points:
-    """Where the names of points are written: beside them, lower where another name is."""
+    """Where the names of points are written: beside them, lower where another name or point is."""
     taken: list[tuple[float, float]] = []
     found = {}
     for place in sorted(range(len(places)), key=lambda n: (places[n][1], places[n][0])):
         at_x, at_y = places[place][0] + 9, places[place][1] + 4
-        while any(abs(at_x - x) < reach and abs(at_y - y) < _LINE for x, y in taken):
+        near = [y + 4 for x, y in places if at_x < x + 6 < at_x + reach]
+        while any(abs(at_x - x) < reach and abs(at_y - y) < _LINE for x, y in taken) or any(
+            abs(at_y - y) < _LINE - 2 for y in near
+        ):
             at_y += 1
         taken.append((at_x, at_y))
         found[place] = at_x, at_y
@@ -189,16 +191,18 @@ def _frame(
     marks = [f'<text x="{_LEFT}" y="16" font-weight="bold">{html.escape(title)}</text>']
     for tick in x.ticks():
         text = f"{axes.label(tick)} {x_unit}".strip()
-        marks.append(f'<path d="M{x.at(tick):.1f},{height - _BOTTOM}v4" stroke="#888"/>')
+        marks.append(f'<path d="M{x.at(tick):.1f},{height - _BOTTOM}v4" {_FAINT}/>')
         marks.append(
             f'<text x="{x.at(tick):.1f}" y="{height - 16}" text-anchor="middle">{text}</text>'
         )
     for tick in y.ticks(4):
         at_y, text = y.at(tick), f"{axes.label(tick)} {y_unit}".strip()
         marks.append(f'<text x="{_LEFT - 6}" y="{at_y + 4:.1f}" text-anchor="end">{text}</text>')
-        marks.append(f'<path d="M{_LEFT},{at_y:.1f}h{x.length:.1f}" stroke="#ddd" fill="none"/>')
+        line = f'd="M{_LEFT},{at_y:.1f}h{x.length:.1f}" fill="none"'
+        marks.append(f'<path {line} stroke="currentColor" stroke-opacity="0.15"/>')
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'role="img" aria-label="{html.escape(title)}" font-family="sans-serif" font-size="11">'
+        f'role="img" aria-label="{html.escape(title)}" font-family="sans-serif" font-size="11" '
+        'fill="currentColor">'
         f"{''.join(marks)}{body}</svg>"
     )

@@ -1,9 +1,10 @@
 """What a scenario's fields say together: bounds that cross, and pools on which nothing can run."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from modelserve import errors
+from modelserve.api import faults, names
 from modelserve.catalog import gpus
 from modelserve.decide import prediction
 from servelab.sim import scenario
@@ -28,12 +29,11 @@ def flaws(given: scenario.Scenario) -> Iterator[Flaw]:
             products[number] = gpus.find(one.gpu).product_label
         except errors.UnknownName as error:
             yield Flaw(("pools", number, "gpu"), str(error))
-        if one.elastic is not None:
-            message = "nodes that come and go are not simulated: give a number of nodes"
-            yield Flaw(("pools", number, "nodes"), message)
+        yield from _of_pool(one, ("pools", number))
     for number, model in enumerate(given.models):
         place: Place = ("models", number)
         yield from _crossing(model, (*place, "spec"))
+        yield from _annotated(model, (*place, "spec", "template", "annotations", names.FAULTS))
         if model.initial_replicas > model.spec.scaling.max_replicas:
             yield Flaw(
                 (*place, "initialReplicas"),
@@ -61,6 +61,41 @@ def _crossing(model: scenario.SimulatedModel, place: Place) -> Iterator[Flaw]:
         yield Flaw((*place, "gpu", "tensorParallel"), "must be 1, 2, 4 or 8")
 
 
+def _of_pool(pool: scenario.Pool, place: Place) -> Iterator[Flaw]:
+    """What a simulation does not know, and faults of nodes that never are."""
+    for field, given in (("mig", pool.mig), ("timeSlicing", pool.time_slicing)):
+        if given is not None:
+            yield Flaw((*place, field), "only whole GPUs are simulated: leave it out")
+    yield from _timeless(pool.faults, (*place, "faults"))
+    known = {f"{pool.name}-{number}" for number in range(pool.node_most)}
+    for number, fault in enumerate(pool.faults):
+        for node in fault.nodes:
+            if node not in known:
+                message = f"pool {pool.name} never has a node {node}: the first is {pool.name}-0"
+                yield Flaw((*place, "faults", number, "nodes"), message)
+
+
+def _timeless(said: Iterable[faults.Fault], place: Place) -> Iterator[Flaw]:
+    """Faults that begin at a date, of which a simulation has none."""
+    for number, fault in enumerate(said):
+        if fault.at is not None:
+            message = "a simulation knows no dates: give afterSeconds, from the start of traffic"
+            yield Flaw((*place, number, "at"), message)
+
+
+def _annotated(model: scenario.SimulatedModel, place: Place) -> Iterator[Flaw]:
+    """What is wrong with the faults that the pods' annotation lists."""
+    try:
+        said = faults.parse(model.spec.template.annotations.get(names.FAULTS, ""), model.name)
+    except errors.InputError as error:
+        yield Flaw(place, str(error))
+        return
+    yield from _timeless(said, place)
+    wrong = next((each for each in said if each.of_node), None)
+    if wrong is not None:
+        yield Flaw(place, f"a fault of type {wrong.type} befalls nodes, not pods: give it a pool")
+
+
 def _homeless(given: scenario.Scenario, products: dict[int, str]) -> Iterator[Flaw]:
     """Models that no pool can take, or not as many replicas of as must always be there."""
     asked: dict[str, int] = {}
@@ -72,7 +107,7 @@ def _homeless(given: scenario.Scenario, products: dict[int, str]) -> Iterator[Fl
             continue
         product, each = assessed.gpu.product_label, model.spec.gpu.tensor_parallel
         fitting = [one for at, one in enumerate(given.pools) if products[at] == product]
-        fitting = [one for one in fitting if one.gpus_per_node >= each and one.node_count]
+        fitting = [one for one in fitting if one.gpus_per_node >= each and one.node_most]
         if not fitting:
             message = (
                 f"{model.name} needs {each} × {product} on one node, and no pool has that: "
@@ -82,7 +117,7 @@ def _homeless(given: scenario.Scenario, products: dict[int, str]) -> Iterator[Fl
             continue
         least = model.spec.scaling.min_replicas
         asked[product] = asked.get(product, 0) + least * each
-        there = sum(one.node_count * (one.gpus_per_node // each) * each for one in fitting)
+        there = sum(one.node_most * (one.gpus_per_node // each) * each for one in fitting)
         if least and asked[product] > there:
             message = (
                 f"with this minReplicas {asked[product]} × {product} are always taken, and the "

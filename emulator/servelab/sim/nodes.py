@@ -1,58 +1,103 @@
-"""The GPU nodes: who has room, who has which image, and who waits for room.
+"""The GPU nodes: who has room, who has which image and weights, and who is on them.
 
 Placement is the kube-scheduler's as far as it matters here: a node with room, the image on it
 preferred, then the one with most room. Pods that find none are tried again, oldest first, whenever
 GPUs get free.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from modelserve.catalog import gpus
-from modelserve.decide import nodefacts
-from servelab.node.pools import registration
-from servelab.sim import scenario
+from servelab.node import images, links, planning
+from servelab.node.faults import troubles
 
 
-@dataclass(slots=True)
+class Tenant(Protocol):
+    """A pod on a node, as what befalls the node needs it."""
+
+    uid: str
+    image: str
+    memory_bytes: int
+
+    def cut(self, *, off: bool, now_s: float) -> None:
+        """Its kubelet is out of reach, or back."""
+
+    def judge(self, *, alive: bool, now_s: float) -> None:
+        """The node controller thinks the node dead, or well again."""
+
+    def evict(self, now_s: float) -> None:
+        """It is deleted, with its grace."""
+
+    def vanish(self, now_s: float) -> None:
+        """Its machine is gone."""
+
+
+@dataclass(slots=True, eq=False)
 class Node:
-    """One node. ``arriving`` are those that wait for an image that is being pulled."""
+    """One node. ``gpus`` it has; ``broken`` of them are taken away; ``taken`` are its pods'."""
 
     name: str
     pool: str
     product: str
-    rates: nodefacts.NodeRates
+    facts: planning.NodeFacts
     gpus: int
-    free: int
-    images: set[str] = field(default_factory=set)
-    arriving: dict[str, list[Callable[[float], None]]] = field(default_factory=dict)
+    memory_bytes: int
+    came_s: float
+    images: images.NodeImages
+    links: links.NodeLinks
+    trouble: troubles.Troubles
+    broken: int = 0
+    taken: int = 0
+    advertised: bool = True  # its GPUs are there
+    cordoned: bool = False
+    dead: bool = False  # to the node controller
+    cut_off: bool = False
+    outages: int = 0  # how often it was cut off, or came back
+    sweeping: bool = False  # its images are to be looked through
+    tenants: dict[str, Tenant] = field(default_factory=dict)
+
+    @property
+    def free(self) -> int:
+        """GPUs that a new pod may get."""
+        if self.cordoned or self.dead or not self.advertised:
+            return 0
+        return max(0, self.gpus - self.broken - self.taken)
+
+    def room_bytes(self) -> int:
+        """Memory that its pods have not asked for: the page cache's."""
+        asked = sum(tenant.memory_bytes for tenant in self.tenants.values())
+        return max(0, self.memory_bytes - asked)
 
 
 class Nodes:
-    """All nodes of a scenario."""
+    """All nodes there are at a moment."""
 
-    def __init__(self, pools: Iterable[scenario.Pool]) -> None:
-        self.changes = 0  # of room and images
+    def __init__(self) -> None:
+        self.changes = 0  # of room, images and weights
+        self._by_product: dict[str, dict[str, Node]] = {}
         self._rooms: dict[tuple[str, int], int] = {}  # until the next change
         self._likeliest: dict[tuple[str, int, str], Node | None] = {}
-        self._by_product: dict[str, list[Node]] = {}
-        for pool in pools:
-            product = gpus.find(pool.gpu).product_label
-            annotations = {k: v for k, v in registration.render_annotations(pool).items() if v}
-            rates = nodefacts.node_rates(annotations)
-            for number in range(pool.node_count):
-                room = pool.gpus_per_node
-                node = Node(f"{pool.name}-{number + 1}", pool.name, product, rates, room, room)
-                self._by_product.setdefault(product, []).append(node)
 
-    @property
-    def gpus(self) -> int:
-        """All GPUs there are."""
-        return sum(node.gpus for nodes in self._by_product.values() for node in nodes)
+    def __iter__(self) -> Iterator[Node]:
+        return (node for nodes in self._by_product.values() for node in nodes.values())
+
+    def __contains__(self, node: Node) -> bool:
+        return self._by_product.get(node.product, {}).get(node.name) is node
+
+    def add(self, node: Node) -> None:
+        """It has come."""
+        self._by_product.setdefault(node.product, {})[node.name] = node
+        self.changed()
+
+    def remove(self, node: Node) -> None:
+        """It is gone."""
+        del self._by_product[node.product][node.name]
+        self.changed()
 
     def of(self, product: str) -> Sequence[Node]:
         """The nodes with such GPUs."""
-        return self._by_product.get(product, ())
+        return list(self._by_product.get(product, {}).values())
 
     def room(self, product: str, gpus_each: int) -> int:
         """How many more replicas with so many GPUs fit."""
@@ -66,33 +111,38 @@ class Nodes:
         """The node that the next replica most likely gets, full ones last; None without any."""
         key = product, gpus_each, image
         if key not in self._likeliest:
-            self._likeliest[key] = min(
-                self.of(product),
-                key=lambda node: (node.free < gpus_each, image not in node.images, -node.free),
-                default=None,
-            )
+            found = self._by_product.get(product, {}).values()
+            self._likeliest[key] = min(found, key=_rank(gpus_each, image), default=None)
         return self._likeliest[key]
 
-    def place(self, product: str, gpus_each: int, image: str) -> Node | None:
+    def place(self, product: str, gpus_each: int, tenant: Tenant) -> Node | None:
         """Take the GPUs of a node with room; None if there is none."""
-        node = self.likeliest(product, gpus_each, image)
+        node = self.likeliest(product, gpus_each, tenant.image)
         if node is None or node.free < gpus_each:
             return None
-        node.free -= gpus_each
-        self._changed()
+        node.taken += gpus_each
+        node.tenants[tenant.uid] = tenant
+        self.changed()
         return node
 
-    def give_back(self, node: Node, gpus: int) -> None:
+    def give_back(self, node: Node, gpus: int, tenant: Tenant) -> None:
         """A pod on it is gone."""
-        node.free += gpus
-        self._changed()
+        node.taken -= gpus
+        del node.tenants[tenant.uid]
+        self.changed()
 
-    def keep(self, node: Node, image: str) -> None:
-        """The image has arrived."""
-        node.images.add(image)
-        self._changed()
-
-    def _changed(self) -> None:
+    def changed(self) -> None:
+        """What a prediction or a placement depends on is another."""
         self.changes += 1
         self._rooms.clear()
         self._likeliest.clear()
+
+
+def _rank(gpus_each: int, image: str) -> Callable[[Node], tuple[bool, bool, int]]:
+    """A scheduler's order: with room, with the image (by its full name), with most room."""
+
+    def rank(node: Node) -> tuple[bool, bool, int]:
+        free = node.free
+        return free < gpus_each, image not in node.images.names, -free
+
+    return rank

@@ -6,6 +6,9 @@ from modelserve.reconciling import memory
 from servelab.sim import gateways
 from servelab.sim.service import Service
 
+# What a cold start on a node depends on: its pool, and what it has.
+_Look = tuple[str, nodefacts.CacheState]
+
 
 class Observer:
     """Looks at one model, and remembers what was counted up to the last look."""
@@ -14,33 +17,33 @@ class Observer:
         self._service = service
         self._counters = counters.Counters(primed=True)
         self._measured: status.ColdStartParts | None = None
-        self._predictions: dict[tuple[bool, str], coldstart.ColdStart] = {}
+        self._predictions: dict[_Look, coldstart.ColdStart] = {}
         self._known: observation.Parameters | None = None
         self._changes = 0
         self._idle = observation.NO_GAPS
         # By all that they depend on and that changes.
-        self._parameters: dict[tuple[float, int, float], observation.Parameters] = {}
+        self._parameters: dict[tuple[float, ...], observation.Parameters] = {}
 
     def look(
         self, now_s: float, idle: gaps.Gaps = observation.NO_GAPS
     ) -> tuple[observation.Observation, observation.Parameters]:
         """Everything one decision looks at. Takes what was counted since the last look."""
         service = self._service
-        service.catch_up(now_s)
+        service.deployment.catch_up(now_s)
         merged, self._counters = counters.merge(
             service.gateway.snapshots(now_s), gateways.NAMESPACE, service.name, self._counters
         )
         in_flight = merged.in_flight
         replicas = tuple(
             replica.observed(in_flight.get(uid, 0), now_s)
-            for uid, replica in service.replicas.items()
+            for uid, replica in service.deployment.replicas.items()
         )
         self._measure()
         seen = observation.Observation(
             replicas=replicas,
             signal=merged.signal,
-            live_count=service.count,
-            written_count=service.count,
+            live_count=service.deployment.count,
+            written_count=service.deployment.count,
         )
         return seen, self.parameters(idle)
 
@@ -53,14 +56,15 @@ class Observer:
         return self._known
 
     def _worked_out(self, idle: gaps.Gaps) -> observation.Parameters:
-        service = self._service
-        predicted = self._predicted()
-        cold_start_s = coldstart.expected_s(predicted, self._measured)
+        service, nodes = self._service, self._service.place.nodes
         product = service.assessment.gpu.product_label
-        room = service.place.nodes.room(product, service.gpus_each)
+        provision_s = self._provision_s(product)
+        predicted = self._predicted(provision_s)
+        cold_start_s = coldstart.expected_s(predicted, self._measured)
+        room = nodes.room(product, service.deployment.gpus_each)
         scaling = service.spec.scaling
         cooldown_s = observation.cooldown_s(scaling.cooldown_seconds, cold_start_s, idle)
-        key = (cold_start_s, room, cooldown_s)
+        key = (cold_start_s, room, cooldown_s, provision_s)
         known = self._parameters.get(key)
         if known is None:
             if len(self._parameters) > 64:
@@ -70,32 +74,42 @@ class Observer:
                 slots=service.assessment.slots,
                 cold_start_s=cold_start_s,
                 service_s=service.assessment.service_s,
-                gpus=observation.GpuRoom(replicas=room),
+                gpus=observation.GpuRoom(room, provision_s > 0, provision_s),
                 predicted_s=predicted.total_s,
                 idle=idle,
             )
         return known
 
-    def _predicted(self) -> coldstart.ColdStart:
-        """Of the next replica, on the node it most likely gets."""
+    def _provision_s(self, product: str) -> float:
+        """How long another node takes; while there is none, the spec says, or what was measured."""
+        told_s = self._service.place.pools.provisioning_s(product)
+        given_s = self._service.spec.cold_start.provisioning_seconds
+        if told_s is not None:
+            return told_s
+        if given_s is not None:
+            return given_s
+        return self._measured.provisioning_seconds if self._measured is not None else 0.0
+
+    def _predicted(self, provision_s: float) -> coldstart.ColdStart:
+        """Of the next replica, on the node it most likely gets, or on one that has to come."""
         service = self._service
-        assessed = service.assessment
-        launch, gpu = assessed.launch, assessed.gpu
-        nodes = service.place.nodes
-        node = nodes.likeliest(gpu.product_label, service.gpus_each, launch.image)
-        if node is None:
-            return assessed.cold_start()
-        present = launch.image in node.images
-        key = present, node.pool
-        known = self._predictions.get(key)
+        assessed, deployment = service.assessment, service.deployment
+        product = assessed.gpu.product_label
+        recipe, nodes = deployment.recipe, service.place.nodes
+        node = nodes.likeliest(product, deployment.gpus_each, recipe.image)
+        if node is None or not node.advertised:
+            return assessed.cold_start(provisioning_s=provision_s)
+        if provision_s and node.free < deployment.gpus_each:
+            annotations = service.place.pools.annotations(product)
+            return assessed.cold_start(annotations, provisioning_s=provision_s)
+        look = node.pool, recipe.cache(node)
+        known = self._predictions.get(look)
         if known is None:
-            cache = nodefacts.CacheState(image_present=present)
-            plan = coldstart.plan(launch, gpu, node.rates, cache)
-            known = self._predictions[key] = coldstart.predict(plan)
+            known = self._predictions[look] = coldstart.predict(recipe.plan(node, look[1]))
         return known
 
     def _measure(self) -> None:
         """Take down the cold starts that are over since the last look."""
-        for took in self._service.take_cold_starts():
+        for took in self._service.deployment.take_cold_starts():
             self._measured = memory.mean(self._measured, memory.parts(took))
             self._known = None

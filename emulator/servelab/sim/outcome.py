@@ -15,7 +15,8 @@ class Outcome:
     """All models of a run together; NaN where there is nothing to tell.
 
     GPU hours count each replica's GPUs from its bind to its end, draining included; idle ones are
-    those of ready replicas without any request. Times to the first token count from the arrival at
+    those of ready replicas without any request; a node's are those of all nodes that stood, busy
+    or not. Times to the first token count from the arrival at
     the gateway. The share that met the objective is of all requests, those refused included.
     """
 
@@ -23,6 +24,7 @@ class Outcome:
     peak_replicas: int
     gpu_hours: float
     idle_gpu_hours: float
+    node_gpu_hours: float
     cold_starts: int
     ttft_p50_s: float
     ttft_p95_s: float
@@ -92,6 +94,7 @@ def _of(run: Run, models: Sequence[ModelRun], given: scenario.Scenario) -> Outco
         peak_replicas=_peak(ledgers),
         gpu_hours=gpu_hours,
         idle_gpu_hours=sum(each.idle_gpu_s for each in ledgers) / 3600,
+        node_gpu_hours=run.node_gpu_s / 3600,
         cold_starts=sum(each.cold_starts for each in ledgers),
         ttft_p50_s=figures.percentile(ttft_s, 0.5),
         ttft_p95_s=figures.percentile(ttft_s, 0.95),

@@ -1,13 +1,16 @@
 """What the models of a run share, and what each of them costs."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from modelserve.decide import coldstart
 from servelab.engine import assembly
-from servelab.sim.agenda import Agenda
-from servelab.sim.nodes import Nodes
-from servelab.sim.starting import Links
+from servelab.sim.agenda import Agenda, Turn
+from servelab.sim.moves import Moves
+from servelab.sim.nodes import Node, Nodes
+from servelab.sim.pools import Pools
+from servelab.timing import caches
 
 Told = Callable[[float], None]
 
@@ -18,11 +21,27 @@ class Place:
 
     agenda: Agenda
     nodes: Nodes
-    links: Links
+    pools: Pools
+    moves: Moves
     seed: int
     step_jitter: float = assembly.STEP_JITTER
     gateways: int = 1
-    freed: list[Told] = field(default_factory=list)  # who wants to know of free GPUs
+
+    def sweep(self, node: Node) -> None:
+        """An image has come: the kubelet's next round may find the disk too full."""
+        if not node.sweeping:
+            node.sweeping = True
+            at_s = (self.agenda.now_s // caches.GC_EVERY_S + 1) * caches.GC_EVERY_S
+            self.agenda.at(at_s, Turn.LIFE, functools.partial(self._sweep, node))
+
+    def _sweep(self, node: Node, now_s: float) -> None:
+        node.sweeping = False
+        if node in self.nodes:
+            swept = node.images.collect([each.image for each in node.tenants.values()], now_s)
+            if swept.gone:
+                self.nodes.changed()
+            if swept.failed:
+                self.sweep(node)
 
 
 @dataclass(slots=True)

@@ -4,9 +4,10 @@ import math
 from enum import StrEnum
 from typing import Protocol
 
-from modelserve.decide import coldstart, fleet, observation
+from modelserve.decide import fleet, observation
 from servelab.engine.core.sequences import CoreRequest, Finish
 from servelab.engine.core.stepping import EngineCore
+from servelab.node.faults import fault
 from servelab.sim.agenda import Agenda, Turn
 from servelab.sim.nodes import Node
 from servelab.sim.starting import ColdStart
@@ -35,12 +36,37 @@ class Owner(Protocol):
     def drained(self, replica: "Replica", now_s: float) -> None:
         """A terminating replica has nothing left to do, or no time left."""
 
+    def engine_for(self, replica: "Replica") -> EngineCore:
+        """A new engine, which is about to serve."""
+
+    def served(self, replica: "Replica", now_s: float) -> None:
+        """Its engine answers, for the first time or again."""
+
+    def turned(self, replica: "Replica", now_s: float) -> None:
+        """It is ready, or no longer; or its container has ended."""
+
+    def evicted(self, replica: "Replica", now_s: float) -> None:
+        """It is to be deleted, for its node's sake."""
+
+    def arrived(self, node: Node, now_s: float) -> None:
+        """The node has an image, or weights in its memory, that it did not have."""
+
 
 class Replica:
     """One pod and its engine. It stays in step with the agenda by itself."""
 
-    def __init__(self, uid: str, owner: Owner, agenda: Agenda, created_s: float) -> None:
+    def __init__(
+        self,
+        uid: str,
+        image: str,
+        memory_bytes: int,
+        owner: Owner,
+        agenda: Agenda,
+        created_s: float,
+    ) -> None:
         self.uid = uid
+        self.image = image
+        self.memory_bytes = memory_bytes
         self.created_s = created_s
         self.stage = Stage.PENDING
         self.terminating = False
@@ -50,11 +76,16 @@ class Replica:
         self.start: ColdStart | None = None
         self.bound_s: float | None = None
         self.ready_s: float | None = None
+        self.started_s: float | None = None  # bound, or begun again after it had served
         self.unschedulable_s: float | None = None
         self.idle_s = 0.0  # seconds ready without any request
         self.open = 0  # requests in the engine
+        self.core: EngineCore | None = None
+        self.unready = False  # to Kubernetes, although its engine has started
+        self.faults = fault.NONE
+        self._cut_off = False
+        self._grace_s: float | None = None  # asked of a kubelet that does not hear it
         self._idle_since_s = math.inf
-        self._core: EngineCore | None = None
         self._owner = owner
         self._agenda = agenda
         self._due_s = math.inf
@@ -63,30 +94,82 @@ class Replica:
 
     def bind(self, node: Node, start: ColdStart, now_s: float) -> None:
         """It has its GPUs, and its cold start begins."""
-        self.node, self.start, self.bound_s = node, start, now_s
+        self.node, self.start = node, start
+        self.bound_s = self.started_s = now_s
         self.stage, self.unschedulable_s = Stage.STARTING, None
 
-    def serve(self, core: EngineCore, now_s: float) -> None:
-        """Its engine is ready."""
-        self._core, self.stage, self.ready_s = core, Stage.READY, now_s
+    def serve(self, now_s: float) -> None:
+        """Its engine answers."""
+        self.core, self.stage = self._owner.engine_for(self), Stage.READY
         self._idle_since_s = now_s
+        self.ready_s = now_s
+        self._owner.served(self, now_s)
+
+    def crash(self, now_s: float) -> None:
+        """Its container ends, with what its engine had."""
+        if self.start is not None:
+            if self.stage is Stage.READY:
+                self._idle(now_s)
+                self.core, self.stage, self._due_s = None, Stage.STARTING, math.inf
+                self.ready_s, self.started_s = None, now_s
+            self.start.crash(now_s)
+
+    def fell(self, now_s: float) -> None:
+        """Its start has come to nothing, or begins anew."""
+        self._owner.turned(self, now_s)
+
+    def arrived(self, node: Node, now_s: float) -> None:
+        """The node has something that it did not have."""
+        self._owner.arrived(node, now_s)
 
     def terminate(self, grace_s: float, now_s: float) -> None:
         """Asked to go: an engine that serves finishes its streams first, within the grace."""
         self.terminating = True
-        if self.open:
+        if self._cut_off:
+            self._grace_s = grace_s
+        elif self.open:
             self._agenda.at(now_s + grace_s, Turn.LIFE, self._grace_over)
         else:
             self._owner.drained(self, now_s)
 
     def end(self, now_s: float) -> None:
         """It is gone."""
-        if self.start is not None and self.stage is Stage.STARTING:
+        if self.start is not None:
             self.start.give_up(now_s)
         self._idle(now_s)
+        self.core = None
         self.stage, self._due_s = Stage.GONE, math.inf
 
     def _grace_over(self, now_s: float) -> None:
+        if self.stage is not Stage.GONE:
+            self._owner.drained(self, now_s)
+
+    # --- its node ---------------------------------------------------------------------------------
+
+    def cut(self, *, off: bool, now_s: float) -> None:
+        """Its kubelet is out of reach, or back and hears what it missed."""
+        self._cut_off = off
+        grace_s, self._grace_s = self._grace_s, None
+        if not off and grace_s is not None:
+            self.terminate(grace_s, now_s)
+
+    def judge(self, *, alive: bool, now_s: float) -> None:
+        """What Kubernetes thinks of it: that it is ready if its engine is, or that it is not."""
+        if self.unready is alive:
+            self.unready = not alive
+            if self.stage is Stage.READY:
+                self.started_s = now_s
+                self._owner.turned(self, now_s)
+
+    def evict(self, now_s: float) -> None:
+        """It is deleted, with its grace."""
+        if not self.terminating:
+            self._owner.evicted(self, now_s)
+
+    def vanish(self, now_s: float) -> None:
+        """Its machine is gone."""
+        if not self.terminating:
+            self._owner.evicted(self, now_s)
         if self.stage is not Stage.GONE:
             self._owner.drained(self, now_s)
 
@@ -94,23 +177,33 @@ class Replica:
 
     def submit(self, request: CoreRequest, now_s: float) -> None:
         """Hand it to the engine. Raises what the engine's core does."""
-        assert self._core is not None, "only replicas that serve are sent requests"
-        self._core.submit(request, now_s)
+        assert self.core is not None, "only replicas that serve are sent requests"
+        self.core.submit(request, now_s)
         if not self.open:
             self._idle(now_s)
         self.open += 1
         self._set(now_s)
 
+    def hang(self, *, hung: bool, now_s: float) -> None:
+        """Its engine computes nothing, or goes on."""
+        if self.core is not None:
+            self._settle(now_s, until_finish=False)
+        if self.core is not None:
+            if hung:
+                self.core.hold(now_s)
+            else:
+                self.core.release(now_s)
+            self._set(now_s)
+
     def catch_up(self, now_s: float) -> None:
         """Bring the engine's queue up to now; one that nobody waits in stays as it is."""
-        if self._core is not None and self._core.waiting:
+        if self.core is not None and self.core.waiting:
             self._settle(now_s, until_finish=False)
             self._set(now_s)
 
     def _set(self, now_s: float) -> None:
         """Come back no later than the next end of a request can be."""
-        assert self._core is not None
-        due_s = self._core.no_finish_before_s() if self.open else None
+        due_s = self.core.no_finish_before_s() if self.open and self.core is not None else None
         if due_s is None:
             self._due_s = math.inf
             return
@@ -129,8 +222,8 @@ class Replica:
             self._set(now_s)
 
     def _settle(self, until_s: float, *, until_finish: bool) -> None:
-        assert self._core is not None
-        for output in self._core.settle(until_s, until_finish=until_finish):
+        assert self.core is not None, "only what serves works"
+        for output in self.core.settle(until_s, until_finish=until_finish):
             for finish in output.finished:
                 self._agenda.pass_to(finish.at_s)
                 self.open -= 1
@@ -148,20 +241,24 @@ class Replica:
     # --- what others see --------------------------------------------------------------------------
 
     @property
+    def ready(self) -> bool:
+        """As Kubernetes says."""
+        return self.stage is Stage.READY and not self.unready
+
+    @property
     def state(self) -> State:
         """As the operator sees the pod."""
         if self.terminating:
             return State.TERMINATING
-        if self.stage is Stage.READY:
-            return State.READY
-        if self.stage is Stage.STARTING:
-            return State.STARTING
-        return State.PENDING if self.unschedulable_s is None else State.UNSCHEDULABLE
+        if self.stage is Stage.PENDING:
+            return State.PENDING if self.unschedulable_s is None else State.UNSCHEDULABLE
+        if self.start is not None and self.start.broken:
+            return State.STUCK
+        return State.READY if self.ready else State.STARTING
 
     def observed(self, in_flight: int, now_s: float) -> observation.Replica:
         """For a decision, with the engine's own figures as of now."""
-        core, start = self._core, self.start
-        state = self.state
+        core, start, state = self.core, self.start, self.state
         starting = start is not None and state is State.STARTING
         return observation.Replica(
             uid=self.uid,
@@ -169,10 +266,10 @@ class Replica:
             state=state,
             created_s=self.created_s,
             node=self.node.name if self.node else "",
-            started_s=self.bound_s,
-            ready_since_s=self.ready_s,
+            started_s=self.started_s,
+            ready_since_s=None if self.unready else self.ready_s,
             expected_ready_s=start.expected_s(now_s) if start and starting else None,
-            predicted_s=start.predicted.total_s if start else None,
+            predicted_s=start.predicted_s if start else None,
             unschedulable_since_s=self.unschedulable_s,
             in_flight=in_flight,
             waiting=float(core.waiting) if core else None,
@@ -184,15 +281,9 @@ class Replica:
         """For a gateway."""
         return fleet.Replica(
             uid=self.uid,
-            ready=self.stage is Stage.READY,
+            ready=self.ready,
             leaving=self.leaving or self.terminating,
             terminating=self.terminating,
             name=self.uid,
             address=self.uid if self.stage is Stage.READY else "",
         )
-
-    @property
-    def cold_start(self) -> coldstart.ColdStart | None:
-        """Its cold start as it was, once it is over."""
-        done = self.ready_s is not None and self.start is not None
-        return self.start.measured if done and self.start else None

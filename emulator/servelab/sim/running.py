@@ -4,18 +4,20 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from modelserve import errors
+from modelserve import errors, ports
 from modelserve.api import spec as api
+from modelserve.catalog import gpus
 from modelserve.decide import prediction
 from servelab.policies import oracle, registry
 from servelab.sim import demand, scenario, traffic
 from servelab.sim.agenda import Agenda, Turn
+from servelab.sim.moves import Moves
 from servelab.sim.nodes import Nodes
 from servelab.sim.place import Ledger, Place
+from servelab.sim.pools import Pools
 from servelab.sim.requests import Records
 from servelab.sim.scalers import Operator, Rival, Scaler, Written
 from servelab.sim.service import Service
-from servelab.sim.starting import Links
 from servelab.timing import jitter
 from servelab.workload.arrivals import Arrival
 
@@ -52,7 +54,8 @@ class Run:
     seed: int
     start_s: float
     end_s: float
-    gpus: int
+    gpus: int  # there can be at most
+    node_gpu_s: float  # GPU seconds of the nodes that stood
     models: Sequence[ModelRun]
 
 
@@ -124,12 +127,12 @@ class _Simulation:
         start_s = -_lead_in_s(given)
         self._start_s = start_s
         self._agenda = Agenda(start_s)
-        nodes = Nodes(given.pools)
-        place = Place(
-            self._agenda, nodes, Links(self._agenda), seed, given.step_jitter, given.gateways
-        )
-        self._gpus = nodes.gpus
+        nodes, moves = Nodes(), Moves(self._agenda)
+        self._pools = Pools(given.pools, nodes, self._agenda, moves, seed)
+        jitter_sigma = given.step_jitter
+        place = Place(self._agenda, nodes, self._pools, moves, seed, jitter_sigma, given.gateways)
         self._services = [Service(model, place) for model in given.models]
+        self._pools.pods, self._pools.freed = self._pods, self._schedule
         self._streams: list[_Stream] = []
         self._scalers: list[Scaler] = []
         self._loops_end_s = 0.0
@@ -147,31 +150,39 @@ class _Simulation:
             scaler = self._scaler(model, service)
             self._scalers.append(scaler)
             if model.initial_replicas:
-                service.scale(model.initial_replicas, (), self._start_s)
+                service.deployment.scale(model.initial_replicas, (), self._start_s)
             scaler.begin(self._start_s)
         end_s = self._play(progress)
         for service in self._services:
-            service.close(end_s)
+            service.deployment.close(end_s)
+        self._pools.close(end_s)
         return Run(
             self._policy,
             self._seed,
             self._start_s,
             end_s,
-            self._gpus,
+            self._pools.gpus,
+            self._pools.gpu_s,
             [
-                ModelRun(s.name, s.records, s.ledger, tuple(d.writes), d.decisions)
+                ModelRun(s.name, s.records, s.deployment.ledger, tuple(d.writes), d.decisions)
                 for s, d in zip(self._services, self._scalers, strict=True)
             ],
         )
 
     def _check_pool(self, service: Service) -> None:
-        gpu = service.assessment.gpu
-        nodes = service.place.nodes.of(gpu.product_label)
-        if not any(node.gpus >= service.gpus_each for node in nodes):
+        product, each = service.assessment.gpu.product_label, service.deployment.gpus_each
+        if not self._pools.fits(product, each):
             raise errors.InputError(
-                f"model {service.name} needs {service.gpus_each} × {gpu.product_label} on one "
-                "node, and no pool has that: add one, or change spec.gpu"
+                f"model {service.name} needs {each} × {product} on one node, and no pool has "
+                "that: add one, or change spec.gpu"
             )
+
+    def _pods(self) -> Sequence[ports.Object]:
+        return [pod for service in self._services for pod in service.deployment.pods()]
+
+    def _schedule(self, now_s: float) -> None:
+        for service in self._services:
+            service.deployment.schedule(now_s)
 
     def _scaler(self, model: scenario.SimulatedModel, service: Service) -> Scaler:
         if self._policy in OURS:
@@ -216,12 +227,17 @@ class _Simulation:
 
 
 def _lead_in_s(given: scenario.Scenario) -> float:
-    """Seconds before the traffic: as asked for, or the longest predicted cold start, rounded up."""
+    """Seconds before the traffic: as asked for, or the longest predicted cold start, rounded up.
+
+    Where nodes have to come, with the time that takes.
+    """
     if given.lead_in_seconds is not None:
         return given.lead_in_seconds
+    boots_s = {gpus.find(p.gpu): p.elastic.boot_seconds for p in given.pools if p.elastic}
     longest_s = 0.0
     for model in given.models:
         assessed = prediction.assess(model.name, model.spec)
         if isinstance(assessed, prediction.Assessment):
-            longest_s = max(longest_s, assessed.cold_start().total_s)
+            took = assessed.cold_start(provisioning_s=boots_s.get(assessed.gpu, 0.0))
+            longest_s = max(longest_s, took.total_s)
     return math.ceil(longest_s * (1 + jitter.BOUND) / 10) * 10.0

@@ -51,6 +51,7 @@ class _Waking(ABC):
 
     def __init__(self, service: Service) -> None:
         self.service = service
+        self.deployment = service.deployment
         self.writes: list[Written] = []
         self.decisions = 0
         self._due_s = math.inf
@@ -72,8 +73,8 @@ class _Waking(ABC):
         """Observe, decide, write."""
 
     def _note(self, now_s: float, after: int, reason: str, message: str) -> None:
-        if after != self.service.count:
-            self.writes.append(Written(now_s, self.service.count, after, reason, message))
+        if after != self.deployment.count:
+            self.writes.append(Written(now_s, self.deployment.count, after, reason, message))
 
 
 class Operator(_Waking):
@@ -81,7 +82,7 @@ class Operator(_Waking):
 
     def __init__(self, service: Service, policy: api.Policy) -> None:
         super().__init__(service)
-        service.told, service.changed = self._told, self._at
+        service.told, service.on_change = self._told, self._at
         self._observer = Observer(service)
         self._policy = policy
         self._state = state.ScalerState()
@@ -108,17 +109,17 @@ class Operator(_Waking):
         gateway = self.service.gateway
         self._known = gateway.held, gateway.held + gateway.in_flight
         for uid in decision.delete_uids:
-            if uid in self.service.replicas:
-                self.service.delete(uid, now_s)
+            if uid in self.deployment.replicas:
+                self.deployment.delete(uid, now_s)
         if not decision.changes or decision.desired >= decision.current:
             if decision.deletion_costs:
-                self.service.mark(dict(decision.deletion_costs), now_s)
+                self.deployment.mark(dict(decision.deletion_costs), now_s)
             if decision.changes:
                 self._write(decision, now_s)
         elif decision.wants_zero:
             self._to_zero(now_s)
         elif decision.deletion_costs:
-            self.service.mark(dict(decision.deletion_costs), now_s)
+            self.deployment.mark(dict(decision.deletion_costs), now_s)
             self._at(now_s + WATCH_S)
         else:
             self._write(decision, now_s)
@@ -126,7 +127,7 @@ class Operator(_Waking):
 
     def _decide(self, now_s: float) -> record.Decision:
         self.decisions += 1
-        seen, parameters = self._observer.look(now_s, self._state.idle)
+        seen, parameters = self._observer.look(now_s, self._state.known.idle)
         retry_s = self._settle.retry_real_s
         if retry_s is not None and retry_s > now_s:
             seen = dataclasses.replace(seen, fence_retry_s=retry_s)
@@ -137,13 +138,13 @@ class Operator(_Waking):
 
     def _write(self, decision: record.Decision, now_s: float) -> None:
         self._note(now_s, decision.desired, decision.reason, decision.message)
-        self.service.scale(decision.desired, decision.victims, now_s)
+        self.deployment.scale(decision.desired, decision.victims, now_s)
         # What was written is looked at again, as the watch brings it back.
         self._at(now_s + WATCH_S)
 
     def _to_zero(self, now_s: float) -> None:
         """Ask for the fence, look again, write; all answers come at once here."""
-        uids = [uid for uid, each in self.service.replicas.items() if not each.terminating]
+        uids = [uid for uid, each in self.deployment.replicas.items() if not each.terminating]
         self._fences += 1
         self._settle, acts = settle.begin(self._settle, uids, f"fence-{self._fences}", now_s)
         while acts:
@@ -159,7 +160,7 @@ class Operator(_Waking):
                     self.service.unfence(fence_id, now_s)
                     acts = acts[1:]
                 case settle.ReadCount():
-                    self._settle, acts = settle.read(self._settle, self.service.count, now_s)
+                    self._settle, acts = settle.read(self._settle, self.deployment.count, now_s)
 
 
 class Rival(_Waking):
@@ -167,7 +168,7 @@ class Rival(_Waking):
 
     def __init__(self, service: Service, policy: Policy[Any]) -> None:
         super().__init__(service)
-        service.told, service.changed = self._told, self._at
+        service.told, service.on_change = self._told, self._at
         self._observer = Observer(service)
         self._policy = policy
         self._state: Any = None
@@ -176,9 +177,9 @@ class Rival(_Waking):
         """It takes over what is there: as many as it never goes below."""
         wanted = self.service.spec.scaling.min_replicas
         least = max(wanted, getattr(self._policy, "min_replicas", 0))
-        if least > self.service.count:
-            self.service.scale(least, (), now_s)
-        self._state = self._policy.start(self.service.count, now_s)
+        if least > self.deployment.count:
+            self.deployment.scale(least, (), now_s)
+        self._state = self._policy.start(self.deployment.count, now_s)
         self._at(now_s)
 
     def _told(self, now_s: float) -> None:
@@ -192,7 +193,7 @@ class Rival(_Waking):
         decision, self._state = self._policy.decide(shown, self._state, now_s)
         if decision.changes:
             self._note(now_s, decision.desired, decision.reason, decision.message)
-            self.service.scale(decision.desired, (), now_s)
+            self.deployment.scale(decision.desired, (), now_s)
         revisit_s = decision.revisit_at_s
         self._at(None if revisit_s is None else max(revisit_s, now_s + SOONEST_S))
 

@@ -4,23 +4,18 @@ A gateway is the live one's state machine, ``modelserve.decide.holding``; the en
 ones' core. What lies between them on a network takes no time here.
 """
 
-import dataclasses
-import functools
 import math
-import random
 from collections.abc import Iterable, Sequence
 
 from modelserve import errors
-from modelserve.decide import coldstart, holding, prediction, routing, victims
-from servelab.engine import assembly
+from modelserve.decide import fleet, holding, prediction, routing
 from servelab.engine.core.sequences import CoreRequest, Finish
-from servelab.engine.core.stepping import EngineCore
 from servelab.sim import gateways, scenario
 from servelab.sim.agenda import Turn
-from servelab.sim.place import Ledger, Place, Told
-from servelab.sim.replicas import Replica, Stage
+from servelab.sim.deployment import Deployment
+from servelab.sim.place import Place, Told
+from servelab.sim.replicas import Replica
 from servelab.sim.requests import Records, Request
-from servelab.sim.starting import ColdStart, Recipe
 from servelab.sim.traffic import Client
 from servelab.workload.arrivals import Arrival
 
@@ -40,18 +35,11 @@ class Service:
         if isinstance(assessed, prediction.Problem):
             raise errors.InputError(f"model {model.name}: {assessed.message}")
         self.assessment = assessed
-        engine = assembly.from_launch(assessed.launch, assessed.gpu, place.seed, place.step_jitter)
-        # Traces say how long prompts are, not what is in them: no two share a prefix.
-        self._config = dataclasses.replace(engine.config, prefix_caching=False)
-        self._law = engine.law
-        self.gpus_each = model.spec.gpu.tensor_parallel
         self.place = place
         self.records = Records()
-        self.ledger = Ledger()
-        self.replicas: dict[str, Replica] = {}
-        self.count = 0
+        self.deployment = Deployment(model.name, model.spec, assessed, place, self)
         self.told: Told = lambda now_s: None
-        self.changed: Told = lambda now_s: None
+        self.on_change: Told = lambda now_s: None
         self.gateway = gateways.Gateways(
             place.gateways,
             model.name,
@@ -61,12 +49,9 @@ class Service:
         )
         self._open: dict[int, Request] = {}
         self._ids = 0
-        self._made = 0
         self._counted = 0
         self._counted_s = place.agenda.now_s
         self._expiry_s = math.inf
-        self._started: list[coldstart.ColdStart] = []
-        place.freed.append(self.schedule)
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -122,7 +107,7 @@ class Service:
         request.sent_s, request.pod_uid = now_s, effect.pod_uid
         asked = CoreRequest(str(effect.request_id), request.input_tokens, request.output_tokens)
         try:
-            self.replicas[effect.pod_uid].submit(asked, now_s)
+            self.deployment.replicas[effect.pod_uid].submit(asked, now_s)
         except errors.ModelServeError:
             self._lose(effect.request_id, now_s)
             self.records.failed += 1
@@ -189,132 +174,27 @@ class Service:
     @property
     def serving(self) -> bool:
         """Whether any replica is ready."""
-        return bool(self.ledger.ready) and self.ledger.ready[-1][1] > 0
+        steps = self.deployment.ledger.ready
+        return bool(steps) and steps[-1][1] > 0
 
     @property
     def open(self) -> int:
         """Requests that are not over."""
         return len(self._open)
 
-    # --- replicas ---------------------------------------------------------------------------------
+    # --- what pods tell ---------------------------------------------------------------------------
 
-    def scale(self, count: int, going: Iterable[str], now_s: float) -> None:
-        """Write the count: replicas are made, or of those there are the first of ``going`` leave.
+    def routed(self, replicas: Iterable[fleet.Replica], now_s: float) -> None:
+        """The replicas as gateways see them are others."""
+        self._apply(self.gateway.update(replicas, now_s), now_s)
 
-        As with a ReplicaSet, ``going`` (which may be short) is followed by its own order.
-        """
-        if count != self.count:
-            self.ledger.writes += 1
-        self.count = count
-        self.ledger.counts.append((now_s, count))
-        staying = [each for each in self.replicas.values() if not each.terminating]
-        if count < len(staying):
-            observed = [each.observed(0, now_s) for each in staying]
-            order = [*going, *(r.uid for r in victims.order(observed, (), {}))]
-            for uid in list(dict.fromkeys(order))[: len(staying) - count]:
-                self.replicas[uid].terminate(self.spec.drain_seconds, now_s)
-            self._route(now_s)
-        for _ in range(count - len(staying)):
-            self._made += 1
-            uid = f"{self.name}-{self._made}"
-            self.replicas[uid] = Replica(uid, self, self.place.agenda, now_s)
-        self.schedule(now_s)
-        living = sum(not each.terminating for each in self.replicas.values())
-        self.ledger.peak = max(self.ledger.peak, living)
+    def lost(self, replica: Replica, now_s: float) -> None:
+        """Its engine is gone, with the requests that it had."""
+        lost = [n for n, r in self._open.items() if r.pod_uid == replica.uid]
+        for number in lost:
+            self._lose(number, now_s)
+        self.records.cut += len(lost)
 
-    def delete(self, uid: str, now_s: float) -> None:
-        """Delete one pod; the ReplicaSet makes another."""
-        self.replicas[uid].terminate(self.spec.drain_seconds, now_s)
-        self.scale(self.count, (), now_s)
-        self._route(now_s)
-
-    def mark(self, costs: dict[str, int], now_s: float) -> None:
-        """Write pod deletion costs: gateways send nothing to those below 0."""
-        for uid, cost in costs.items():
-            replica = self.replicas[uid]
-            replica.deletion_cost, replica.leaving = cost, cost < 0
-        self._route(now_s)
-
-    def schedule(self, now_s: float) -> None:
-        """Find nodes for those that wait, oldest first."""
-        launch, gpu = self.assessment.launch, self.assessment.gpu
-        for replica in self.replicas.values():
-            if replica.stage is not Stage.PENDING or replica.terminating:
-                continue
-            node = self.place.nodes.place(gpu.product_label, self.gpus_each, launch.image)
-            if node is None:
-                if replica.unschedulable_s is None:
-                    replica.unschedulable_s = now_s
-                continue
-            uid = f"{self.place.seed}/{replica.uid}"
-            start = ColdStart(
-                uid,
-                Recipe(launch, gpu),
-                node,
-                self.place.nodes,
-                self.place.links,
-                self.place.agenda,
-                functools.partial(self._ready, replica),
-            )
-            replica.bind(node, start, now_s)
-            self.ledger.cold_starts += 1
-            start.begin(now_s)
-
-    def _ready(self, replica: Replica, now_s: float) -> None:
-        rng = random.Random(f"{self.place.seed}/{replica.uid}/steps")
-        replica.serve(EngineCore(self._config, self._law, rng), now_s)
-        measured = replica.cold_start
-        assert measured is not None, "it has just started"
-        self._started.append(measured)
-        self.ledger.measured.append(measured)
-        self.ledger.cold_start_s.append(now_s - replica.created_s)
-        self._route(now_s)
-        self.changed(now_s)
-
-    def take_cold_starts(self) -> Sequence[coldstart.ColdStart]:
-        """Those that are over since the last call."""
-        taken, self._started = self._started, []
-        return taken
-
-    def drained(self, replica: Replica, now_s: float) -> None:
-        """A terminating replica is gone, with what its grace did not suffice for."""
-        if replica.open:
-            lost = [n for n, r in self._open.items() if r.pod_uid == replica.uid]
-            for number in lost:
-                self._lose(number, now_s)
-            self.records.cut += len(lost)
-        replica.end(now_s)
-        del self.replicas[replica.uid]
-        self._account(replica, now_s)
-        self._route(now_s)
-        if replica.node is not None:
-            self.place.nodes.give_back(replica.node, self.gpus_each)
-            for each in self.place.freed:
-                each(now_s)
-        self.changed(now_s)
-
-    def _account(self, replica: Replica, now_s: float) -> None:
-        if replica.bound_s is not None:
-            self.ledger.gpu_s += (now_s - replica.bound_s) * self.gpus_each
-            self.ledger.idle_gpu_s += replica.idle_s * self.gpus_each
-
-    def close(self, now_s: float) -> None:
-        """The run is over: account for what is still there."""
-        for replica in self.replicas.values():
-            replica.end(now_s)
-            self._account(replica, now_s)
-        self.replicas.clear()
-
-    def _route(self, now_s: float) -> None:
-        """Tell the gateways of the replicas as they are now."""
-        routed = [replica.routed() for replica in self.replicas.values()]
-        self._apply(self.gateway.update(routed, now_s), now_s)
-        ready = sum(r.stage is Stage.READY and not r.terminating for r in self.replicas.values())
-        steps = self.ledger.ready
-        if not steps or steps[-1][1] != ready:
-            steps.append((now_s, ready))
-
-    def catch_up(self, now_s: float) -> None:
-        """Bring every engine's figures up to now."""
-        for replica in list(self.replicas.values()):
-            replica.catch_up(now_s)
+    def changed(self, now_s: float) -> None:
+        """An operator would want to look."""
+        self.on_change(now_s)

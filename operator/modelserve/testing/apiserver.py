@@ -98,6 +98,10 @@ class MemoryCluster:
         metadata = body.get("metadata") or {}
         name = metadata.get("name") or f"{metadata.get('generateName', '')}{self._n_objects:05x}"
         self._note("create", resource, name)
+        if resource.kind == "Eviction":
+            wanted = (body.get("deleteOptions") or {}).get("preconditions") or {}
+            await self.delete(ports.PODS, namespace, name, uid=wanted.get("uid", ""))
+            return body
         if _key(resource, namespace, name) in self._records:
             raise errors.Conflict(
                 f'{resource.plural} "{name}" already exists', 409, "AlreadyExists"

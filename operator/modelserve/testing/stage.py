@@ -94,7 +94,8 @@ class Stage:
 
     def __init__(self, time_scale: float = 1.0) -> None:
         self.clock = ManualClock(time_scale)
-        self.cluster = MemoryCluster(self.clock.wall_s)
+        self.server_behind_s = 0.0  # the API server's clock, behind ours
+        self.cluster = MemoryCluster(lambda: self.clock.wall_s() - self.server_behind_s)
         self.gateways = Gateways(self.clock)
         self.engines = Engines(self.clock)
         self.events = Events()

@@ -33,6 +33,9 @@ NAMES = {
 }
 
 
+EXAMPLES = Path(__file__).parents[4] / "examples/simulate"
+
+
 @pytest.fixture
 def scenario(tmp_path: Path) -> str:
     path = tmp_path / "small.yaml"
@@ -44,13 +47,21 @@ def call(*arguments: str) -> Result:
     return CliRunner().invoke(main, arguments)
 
 
-@pytest.mark.parametrize("command", [["simulate"], ["compare", "--policies=committed,knative"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["simulate", "small.yaml"], id="simulate"),
+        pytest.param(["compare", "small.yaml", "--policies=committed,knative"], id="compare"),
+        pytest.param(["simulate", str(EXAMPLES / "spot.yaml")], id="faults and elastic pools"),
+    ],
+)
 def test_equal_input_gives_equal_bytes_whatever_the_hash_seed(
     scenario: str, command: list[str]
 ) -> None:
     said = [
         subprocess.run(
-            [sys.executable, "-m", "servelab", command[0], scenario, "--json", *command[1:]],
+            [sys.executable, "-m", "servelab", *command, "--json"],
+            cwd=Path(scenario).parent,
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             check=True,

@@ -22,7 +22,7 @@ def test_a_long_series_is_drawn_by_the_highest_of_each_column() -> None:
 
 def test_what_is_needed_is_a_line_over_what_is_there() -> None:
     svg = plots.steps([(0, 1)], 100, "t", top=2, needed=[(10, 2)])
-    assert svg.count('stroke="#222"') == 1
+    assert svg.count('stroke="currentColor" stroke-width="0.8"') == 1
 
 
 def test_a_share_rises_to_its_end_and_shows_the_limit() -> None:
@@ -39,6 +39,25 @@ def test_names_of_points_do_not_lie_on_each_other() -> None:
     heights = sorted({float(each.attrib["y"]) for each in texts if "y" in each.attrib})
     assert len(heights) == 9
     assert all(b - a >= 13 for a, b in pairwise(heights))
+
+
+def test_a_name_is_not_written_over_a_point_to_its_right() -> None:
+    root = ElementTree.fromstring(
+        plots.scatter([("long-name", 1.0, 1.0), ("b", 1.1, 1.0)], "t", "h", "s")
+    )
+    heights = {each.text: float(each.attrib["y"]) for each in root.iter() if "y" in each.attrib}
+    points = [each for each in root.iter() if each.tag.endswith("circle")]
+    assert heights["long-name"] - 4 - float(points[1].attrib["cy"]) > 9
+
+
+def test_plots_are_drawn_in_the_colour_of_the_text_around() -> None:
+    """On a dark page too: nothing but series has a colour of its own."""
+    drawn = [
+        plots.steps([(0, 1)], 100, "t", top=2, needed=[(10, 2)], colour="red"),
+        plots.shares([], "t", "s", mark=5.0),
+        plots.scatter([], "t", "h", "s"),
+    ]
+    assert not any("#" in svg for svg in drawn)
 
 
 def test_no_points_are_a_flat_line() -> None:

@@ -44,7 +44,31 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
         pytest.param("pools:", "pools: 2026-13-01\nx:", "no YAML", id="a month too many"),
         pytest.param("pools:", "? [a]\n: 1\npools:", "no YAML", id="a list as key"),
         pytest.param("nodes: 2", "nodes: 0", "line 7: .*no pool has that", id="no node"),
-        pytest.param("nodes: 2", "nodes: {max: 2}", "line 2: .*not simulated", id="elastic"),
+        pytest.param("nodes: 2", "nodes: {min: 3, max: 2}", "line 2: .*min 3 is more", id="pool"),
+        pytest.param(
+            "nodes: 2", "faults: [{type: Flood}]", "line 2: .*faults.0.type: .*NodeLost", id="fault"
+        ),
+        pytest.param(
+            "nodes: 2",
+            "faults: [{type: NodeLost, nodes: [pool-9]}]",
+            "line 2: .*nodes: pool pool never has a node pool-9",
+            id="a fault of no node",
+        ),
+        pytest.param(
+            "nodes: 2", "timeSlicing: {replicas: 2}", "line 2: .*only whole GPUs", id="slices"
+        ),
+        pytest.param(
+            "nodes: 2",
+            "faults: [{type: NodeLost, at: '2026-11-30T09:00:00Z'}]",
+            "line 2: .*faults.0.at: .*give afterSeconds",
+            id="a fault's date",
+        ),
+        pytest.param(
+            "      gpu: {",
+            "      template: {annotations: {emulator.modelserve.dev/faults: '[{}]'}}\n      gpu: {",
+            "line 7: .*item 0: type: Field required",
+            id="a pod's fault",
+        ),
         pytest.param("nodes: 2", "gpusPerNode: 1, nodes: 2", "line 9: .*always taken", id="few"),
         pytest.param("H100-80GB-HBM3, n", "H200X, n", "line 2: pools.0.gpu: unknown", id="gpu"),
         pytest.param("Llama-3.1-8B", "Llama-3.1-9B", "line 5: .*unknown model", id="model"),

@@ -1,0 +1,1 @@
+"""The hand-shake to zero as a model that can be explored: operator, gateways, pods, requests."""
