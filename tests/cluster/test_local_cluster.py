@@ -191,8 +191,9 @@ def test_a_directory_without_binaries_is_refused(servelab: Servelab, tmp_path: P
     assert (refused.returncode, "has no etcd" in refused.stderr) == (1, True)
 
 
-@pytest.mark.parametrize("name", workloads.ALL)
-def test_every_process_serves_again_after_it_was_killed(
+# The operator's kill, which its Lease outlives by 15 s, is part of the story.
+@pytest.mark.parametrize("name", [workloads.EMULATOR, workloads.GATEWAY])
+def test_a_process_serves_again_after_it_was_killed(
     name: str, local_cluster: local.LocalCluster
 ) -> None:
     local_cluster.restart(name, signal.SIGKILL)

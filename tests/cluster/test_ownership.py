@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import dataclasses
-import json
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from modelserve import errors, ports
 from modelserve.adapters import kube
-from modelserve.api import names
+from modelserve.api import names, pods
 from modelserve.api.keys import Key
 from modelserve.reconciling import children
 from modelserve.render import labels, replica_owner
@@ -93,15 +92,6 @@ async def scale(cluster: ports.Cluster, owner: Owner, replicas: int) -> None:
 
 def state(deployment: ports.Object) -> tuple[int, Writer]:
     return replica_owner.live_replicas(deployment), replica_owner.replicas_owner(deployment)
-
-
-async def until(condition: Callable[[], Any], what: str) -> Any:
-    """Wait for something the cluster does by itself."""
-    for _ in range(600):
-        if found := await condition():
-            return found
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"waited in vain for {what}")
 
 
 async def test_a_new_deployment_has_no_replicas_and_belongs_to_the_main_manager(
@@ -268,11 +258,11 @@ async def test_a_rollout_on_a_full_pool_replaces_its_only_replica_by_going_witho
             owner.key, on_node(owner.manifest(0), node)
         )
         await scale(cluster, owner, 1)
-        await until(lambda: ready_image(cluster, owner, "engine:1"), "the first replica")
+        await only_image(cluster, owner, "engine:1")
         live = await read(cluster, owner)
         body = owner.manifest(None, live["metadata"]["uid"], "engine:2", surge=0)
         await children.Children(cluster).apply_deployment(owner.key, live, on_node(body, node))
-        await until(lambda: ready_image(cluster, owner, "engine:2"), "the second replica")
+        await only_image(cluster, owner, "engine:2")
         assert state(await read(cluster, owner)) == (1, Writer.SCALER)
     finally:
         kubelet.cancel()
@@ -317,11 +307,21 @@ async def play_kubelet(cluster: ports.Cluster, node: str) -> None:
             )
 
 
-async def ready_image(cluster: ports.Cluster, owner: Owner, image: str) -> bool:
-    """Whether exactly one pod is there, ready, with that image."""
-    selector = labels.selector_text(owner.key.name)
-    pods, _ = await cluster.list(ports.PODS, owner.key.namespace, label_selector=selector)
-    if len(pods) != 1 or pods[0]["spec"]["containers"][0]["image"] != image:
-        return False
-    conditions = json.dumps(pods[0].get("status", {}).get("conditions") or [])
-    return '"type": "Ready"' in conditions and "deletionTimestamp" not in pods[0]["metadata"]
+async def only_image(cluster: ports.Cluster, owner: Owner, image: str) -> None:
+    """Wait until exactly one pod is there, ready and not leaving, with that image."""
+    found: list[tuple[str, bool]] = []
+    for _ in range(600):
+        selector = labels.selector_text(owner.key.name)
+        listed, _version = await cluster.list(
+            ports.PODS, owner.key.namespace, label_selector=selector
+        )
+        found = [(pod["spec"]["containers"][0]["image"], stays(pod)) for pod in listed]
+        if found == [(image, True)]:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError(f"waited in vain for one ready pod of {image}; last seen: {found}")
+
+
+def stays(pod: ports.Object) -> bool:
+    """Whether it is ready, and was not told to end."""
+    return pods.is_ready(pod) and "deletionTimestamp" not in pod["metadata"]

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from modelserve import ports
-from modelserve.api import wire
+from modelserve.api import names, wire
 from modelserve.reconciling import sightings
 from servelab.cluster import local
 from servelab.sim import running, scenario
@@ -31,6 +31,14 @@ SCALE = 8.0
 REQUESTS, EVERY_S, OUTPUT_TOKENS, INPUT_TOKENS = 40, 1.5, 200, 40
 GPU = "NVIDIA-H100-80GB-HBM3"
 POOL = {"gpu": GPU, "gpusPerNode": 8, "nodes": 1}
+# Nodes of another kind, which come when pods wait for them.
+BOOT_S = 60.0
+OTHER_GPU = "NVIDIA-A100-SXM4-80GB"
+ELASTIC = {
+    "gpu": OTHER_GPU,
+    "gpusPerNode": 8,
+    "nodes": {"min": 0, "max": 1, "bootSeconds": BOOT_S, "deviceSeconds": 10, "idleSeconds": 3600},
+}
 SPEC: dict[str, Any] = {
     "model": {"name": "meta-llama/Llama-3.1-8B-Instruct"},
     "gpu": {"product": GPU},
@@ -40,6 +48,10 @@ SPEC: dict[str, Any] = {
         "cooldownSeconds": 3600,
         "scaleDown": {"stabilizationWindowSeconds": 3600},
     },
+}
+ELSEWHERE = SPEC | {
+    "gpu": {"product": OTHER_GPU},
+    "coldStart": {"provisioningSeconds": BOOT_S},
 }
 # A share of the simulated value, and real seconds of a busy machine.
 SHARE, BUSY_REAL_S = 0.15, 1.0
@@ -60,13 +72,12 @@ class Course:
     first_token_s: list[float]
 
 
-@pytest.fixture(scope="module")
-def simulated() -> Course:
-    """The simulator's."""
+def simulate(name: str, pool: dict[str, Any], spec: dict[str, Any]) -> Course:
+    """The simulator's course."""
     law = {"perSecond": 1 / EVERY_S, "seconds": REQUESTS * EVERY_S - EVERY_S / 2}
     traffic = [{"steady": law, "input": INPUT_TOKENS, "output": OUTPUT_TOKENS}]
-    models = [{"name": "life", "spec": SPEC, "traffic": traffic}]
-    given = scenario.Scenario.model_validate({"pools": [POOL], "models": models})
+    models = [{"name": name, "spec": spec, "traffic": traffic}]
+    given = scenario.Scenario.model_validate({"pools": [pool], "models": models})
     found = running.run(given, "committed").models[0]
     first = found.ledger.measured[0]
     parts = (first.image_pull_s, first.weight_load_s, first.warm_up_s)
@@ -75,8 +86,14 @@ def simulated() -> Course:
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
-    """The cluster's."""
+def simulated() -> Course:
+    """On a node that stands."""
+    return simulate("life", POOL, SPEC)
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[local.LocalCluster]:
+    """One with operator, gateway and nodes."""
     options = local.Options(
         name="life",
         data_dir=tmp_path_factory.mktemp("life") / "cluster",
@@ -87,29 +104,39 @@ def lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Course]:
     with local.LocalCluster(options) as cluster:
         cluster.install()
         cluster.start_processes()
-        yield live(cluster)
+        yield cluster
 
 
-def live(cluster: local.LocalCluster) -> Course:
-    """Apply, ask, and look at what was there in the end."""
-    pool = {"apiVersion": "emulator.modelserve.dev/v1alpha1", "kind": "GPUPool"}
-    model = {"apiVersion": "modelserve.dev/v1alpha1", "kind": "ModelServe"}
-    objects = [
-        pool | {"metadata": {"name": "dgx"}, "spec": POOL},
-        model | {"metadata": {"name": "life"}, "spec": SPEC},
-    ]
-    body = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
-    kubectl(cluster, "apply", "-f", "-", stdin=body)
+@pytest.fixture(scope="module")
+def lived(cluster: local.LocalCluster) -> Course:
+    """On a node that stands."""
+    create(cluster, "GPUPool", "dgx", POOL)
     kubectl(cluster, "wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", PATIENCE)
-    kubectl(cluster, "wait", "modelserve/life", "--for=condition=Ready", PATIENCE)
+    return live(cluster, "life", SPEC)
+
+
+def create(cluster: local.LocalCluster, kind: str, name: str, spec: dict[str, Any]) -> None:
+    """Apply a GPUPool or a ModelServe."""
+    group = "emulator.modelserve.dev" if kind == "GPUPool" else "modelserve.dev"
+    version = {"apiVersion": f"{group}/v1alpha1", "kind": kind}
+    body = version | {"metadata": {"name": name}, "spec": spec}
+    kubectl(cluster, "apply", "-f", "-", stdin=json.dumps(body))
+
+
+def live(cluster: local.LocalCluster, name: str, spec: dict[str, Any]) -> Course:
+    """Create the model, ask, and look at what was there in the end."""
+    create(cluster, "ModelServe", name, spec)
+    kubectl(cluster, "wait", f"modelserve/{name}", "--for=condition=Ready", PATIENCE)
+    url = cluster.gateway_url
     began_real_s = time.monotonic() + 0.1
     with concurrent.futures.ThreadPoolExecutor(REQUESTS) as threads:
         asked = [
-            threads.submit(first_token_s, cluster.gateway_url, began_real_s + n * EVERY_S / SCALE)
+            threads.submit(first_token_s, url, name, began_real_s + n * EVERY_S / SCALE)
             for n in range(REQUESTS)
         ]
         found_s = sorted(each.result(timeout=90) for each in asked)
-    pods = json.loads(kubectl(cluster, "get", "pods", "-o", "json"))["items"]
+    mine = f"{names.LABEL_MODELSERVE}={name}"
+    pods = json.loads(kubectl(cluster, "get", "pods", "-l", mine, "-o", "json"))["items"]
     first = min(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     return Course(len(pods), parts_s(first), found_s)
 
@@ -121,11 +148,11 @@ def parts_s(pod: ports.Object) -> dict[str, float]:
     return {part: stamps.emulated_s(phase) for part, phase in PARTS.items()}
 
 
-def first_token_s(gateway_url: str, at_real_s: float) -> float:
+def first_token_s(gateway_url: str, model: str, at_real_s: float) -> float:
     """Ask at that time, with the answer streamed; emulated seconds to the first token."""
     message = {"role": "user", "content": "word " * (INPUT_TOKENS - 30)}
     body = {
-        "model": "life",
+        "model": model,
         "messages": [message],
         "max_tokens": OUTPUT_TOKENS,
         "ignore_eos": True,
@@ -183,3 +210,13 @@ def test_first_tokens_come_when_they_come_in_the_simulator(
     ours_s = statistics.quantiles(lived.first_token_s, n=100)[cut]
     theirs_s = statistics.quantiles(simulated.first_token_s, n=100)[cut]
     assert near(ours_s, theirs_s), (ours_s, theirs_s)
+
+
+def test_a_node_that_has_to_come_is_waited_for_as_long(cluster: local.LocalCluster) -> None:
+    create(cluster, "GPUPool", "spot", ELASTIC)
+    lived = live(cluster, "grown", ELSEWHERE)
+    simulated = simulate("grown", ELASTIC, ELSEWHERE)
+    assert near(lived.first_token_s[-1], simulated.first_token_s[-1]), (lived, simulated)
+    assert simulated.first_token_s[-1] > BOOT_S + simulated.parts_s["weight load"]
+    for part, simulated_s in simulated.parts_s.items():
+        assert near(lived.parts_s[part], simulated_s), (lived, simulated)

@@ -1,7 +1,6 @@
 """The whole story with ordinary kubectl on a real API server: from zero to N and back."""
 
 import concurrent.futures
-import dataclasses
 import http.client
 import json
 import os
@@ -16,134 +15,41 @@ from typing import Any
 
 import pytest
 
-from servelab.cluster import local
-from servelab.demo import examples
+from servelab.cluster import local, workloads
 
 pytestmark = pytest.mark.cluster
 
+# A class in conftest.py, which no test can import by name.
+Model = Any
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
-WAIT = "--timeout=60s"
-SPEC: dict[str, Any] = {
-    "model": {"name": "meta-llama/Llama-3.1-8B-Instruct"},
-    "engine": {"maxModelLength": 4096},
-    "gpu": {"product": "NVIDIA-H100-80GB-HBM3"},
-}
 AWAKE = {"minReplicas": 0, "cooldownSeconds": 3600}
 # A cold start that leaves time to kill somebody in the middle: some 15 real seconds at scale 60.
 # After twice as long the replica is late, and replaced: whoever was killed is back by then.
 SLOW = {"warmUpSeconds": 900}
 
 
-@dataclasses.dataclass(frozen=True)
-class Model:
-    """One ModelServe and what a user does with it."""
-
-    name: str
-    namespace: str
-    kubectl: Kubectl
-    gateway_url: str
-
-    def apply(self, **spec: Any) -> None:
-        """Apply it and wait until it takes requests."""
-        self.try_to_apply(**spec)
-        self.wait("--for=condition=Ready")
-
-    def try_to_apply(
-        self, *, check: bool = True, **spec: Any
-    ) -> "subprocess.CompletedProcess[str]":
-        """Apply it, whatever comes of it."""
-        body = {
-            "apiVersion": "modelserve.dev/v1alpha1",
-            "kind": "ModelServe",
-            "metadata": {"name": self.name},
-            "spec": SPEC | spec,
-        }
-        return self.run("apply", "-f", "-", stdin=json.dumps(body), check=check)
-
-    def run(
-        self, *arguments: str, stdin: str | None = None, check: bool = True
-    ) -> "subprocess.CompletedProcess[str]":
-        """kubectl in its namespace."""
-        return self.kubectl("-n", self.namespace, *arguments, stdin=stdin, check=check)
-
-    def wait(self, what: str) -> None:
-        """``kubectl wait`` on the ModelServe."""
-        self.run("wait", f"modelserve/{self.name}", what, WAIT)
-
-    def wait_for(self, path: str, value: object) -> None:
-        """Wait until a field of it has a value."""
-        self.wait(f"--for=jsonpath={{{path}}}={value}")
-
-    def get(self) -> dict[str, Any]:
-        """The whole object."""
-        document: dict[str, Any] = json.loads(
-            self.run("get", "modelserve", self.name, "-o", "json").stdout
-        )
-        return document
-
-    def pods(self) -> list[str]:
-        """Names of its pods, whatever they are at."""
-        return self.run("get", "pods", "-o", "name").stdout.split()
-
-    def condition(self, kind: str) -> dict[str, Any]:
-        """One of its conditions."""
-        found: dict[str, Any] = next(
-            one for one in self.get()["status"]["conditions"] if one["type"] == kind
-        )
-        return found
-
-    def chat(self, **changes: Any) -> tuple[int, Any]:
-        """One chat request through the gateway: status and body."""
-        body = {
-            "model": self.name,
-            "messages": [{"role": "user", "content": "hello there"}],
-            "max_tokens": 7,
-            "ignore_eos": True,
-        }
-        return self.post(json.dumps(body | changes))
-
-    def post(self, body: str, path: str = "/v1/chat/completions") -> tuple[int, Any]:
-        """Send anything to the gateway."""
-        address = urllib.parse.urlsplit(self.gateway_url).netloc
-        connection = http.client.HTTPConnection(address, timeout=90)
-        try:
-            connection.request("POST", path, body, {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-        finally:
-            connection.close()
-
-
 @pytest.fixture(scope="module")
-def pool(control_plane: local.LocalCluster, kubectl: Kubectl) -> None:
-    """Our processes and one node of eight GPUs."""
-    control_plane.start_processes()
-    kubectl("apply", "-f", str(examples.directory() / "gpu-pool.yaml"))
-    kubectl("wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", WAIT)
-
-
-@pytest.fixture
-def model(
-    local_cluster: local.LocalCluster, pool: None, kubectl: Kubectl, namespace: str
+def awake(
+    pool: str, model_of: type[Any], control_plane: local.LocalCluster, kubectl: Kubectl
 ) -> Iterator[Model]:
-    """A name for a ModelServe of the test's own; gone, and its GPUs free, when the test ends."""
-    made = Model(f"m-{namespace}", namespace, kubectl, local_cluster.gateway_url)
-    yield made
-    made.run("delete", "modelserve", made.name, "--ignore-not-found")
-
-
-@pytest.fixture(scope="module")
-def awake(pool: None, control_plane: local.LocalCluster, kubectl: Kubectl) -> Iterator[Model]:
     """A model that a request has woken, and that stays awake."""
     kubectl("create", "namespace", "story")
     control_plane.control_plane.wait_for_service_account("story")
-    made = Model("story", "story", kubectl, control_plane.gateway_url)
+    made = model_of("story", "story", kubectl, control_plane.gateway_url)
     made.apply(scaling=AWAKE)
     status, body = made.chat()
     assert (status, body["usage"]["completion_tokens"]) == (200, 7)
     made.wait_for(".status.readyReplicas", 1)
     yield made
     kubectl("delete", "namespace", "story", "--wait=false")
+
+
+def test_a_model_is_accepted_at_zero_with_its_children(model: Model) -> None:
+    model.apply()
+    assert (model.count(), model.pods()) == (0, [])
+    assert model.get("service")["spec"]["clusterIP"] == "None"
+    columns = model.run("get", "modelserves", "--no-headers").stdout.split()
+    assert columns[:5] == [model.name, "meta-llama/Llama-3.1-8B-Instruct", "0", "8", "0"]
 
 
 def test_columns_tell_what_it_serves_and_how_it_stands(awake: Model) -> None:
@@ -157,6 +63,7 @@ def test_describe_shows_conditions_and_events(awake: Model) -> None:
     text = awake.run("describe", "modelserve", awake.name).stdout
     for word in ("MetricsAvailable", "AbleToScale", "Activated", "0 → 1", "ColdStartFinished"):
         assert word in text
+    assert awake.get()["status"]["history"][-1]["reason"] == "Activation"
 
 
 def test_the_cold_start_is_told_by_part_predicted_and_measured(awake: Model) -> None:
@@ -204,7 +111,8 @@ def test_the_gateway_lists_it(awake: Model) -> None:
     ],
 )
 def test_bad_requests_get_openais_errors(awake: Model, body: str, status: int, told: str) -> None:
-    got, answer = awake.post(body)
+    got, _, text = awake.post(body)
+    answer = json.loads(text)
     assert (got, told in answer["error"]["message"]) == (status, True), answer
     assert {"message", "type", "code"} <= set(answer["error"])
 
@@ -212,10 +120,14 @@ def test_bad_requests_get_openais_errors(awake: Model, body: str, status: int, t
 def test_silence_takes_it_back_to_zero(model: Model) -> None:
     model.apply(scaling={"cooldownSeconds": 60, "scaleDown": {"stabilizationWindowSeconds": 0}})
     assert model.chat()[0] == 200
-    model.wait_for(".status.replicas", 0)
+    assert model.get()["status"]["lastScale"]["reason"] == "Activation"
     model.wait_for(".status.lastScale.to", 0)
-    assert "ScaledToZero" in model.run("describe", "modelserve", model.name).stdout
+    model.run("wait", "pods", "--all", "--for=delete", "--timeout=60s")
+    model.wait_for(".status.replicas", 0)
+    assert (model.count(), model.pods()) == (0, [])
     assert model.condition("Ready")["status"] == "True"
+    told = model.run("get", "events", "-o", "jsonpath={.items[*].reason}").stdout.split()
+    assert {"Activated", "ColdStartFinished", "ScaledToZero"} <= set(told)
     assert model.chat()[0] == 200
 
 
@@ -224,7 +136,9 @@ def test_in_mode_manual_kubectl_scale_rules(model: Model) -> None:
     model.wait_for(".status.readyReplicas", 1)
     model.run("scale", "modelserve", model.name, "--replicas=2")
     model.wait_for(".status.readyReplicas", 2)
+    assert model.count() == 2
     model.run("scale", "modelserve", model.name, "--replicas=0")
+    model.wait_for(".spec.replicas", 0, "deployment")
     model.wait_for(".status.replicas", 0)
     status, answer = model.chat()
     assert (status, "mode Manual" in answer["error"]["message"]) == (503, True)
@@ -255,10 +169,11 @@ def edit(model: Model, kubeconfig: Path, editor: str) -> None:
 def test_delete_removes_everything(model: Model) -> None:
     model.apply(scaling={"minReplicas": 1})
     model.wait_for(".status.readyReplicas", 1)
+    assert "finalizers" not in model.get()["metadata"]
     model.run("delete", "modelserve", model.name)
     labelled = f"modelserve.dev/modelserve={model.name}"
     for kind in ("deployment", "service", "replicaset", "pod"):
-        model.run("wait", kind, "-l", labelled, "--for=delete", WAIT)
+        model.run("wait", kind, "-l", labelled, "--for=delete", "--timeout=60s")
     left = model.run("get", "deployments,services,pods", "-o", "name").stdout
     assert left == ""
     assert model.chat()[0] == 404
@@ -266,16 +181,16 @@ def test_delete_removes_everything(model: Model) -> None:
 
 def test_a_model_too_large_for_its_gpu_says_how_much_is_missing(model: Model) -> None:
     model.try_to_apply(model={"name": "meta-llama/Llama-3.1-70B-Instruct"})
-    model.wait("--for=condition=Ready=false")
+    model.wait("condition=Ready=false")
     ready = model.condition("Ready")
     assert ready["reason"] == "WeightsDoNotFit"
-    assert re.search(r"\d+(\.\d+)? G(i?)B", ready["message"])
-    assert "tensorParallel" in ready["message"]
+    assert re.search(r"needs 141\.1 GB.*tensorParallel 2", ready["message"])
+    assert model.condition("Stalled")["status"] == "True"
 
 
 def test_an_unknown_model_is_answered_with_its_neighbour(model: Model) -> None:
     model.try_to_apply(model={"name": "meta-llama/Llama-3.1-8B-Instrct"})
-    model.wait("--for=condition=Ready=false")
+    model.wait("condition=Ready=false")
     assert "Llama-3.1-8B-Instruct" in model.condition("Ready")["message"]
 
 
@@ -285,7 +200,7 @@ def test_a_contradiction_is_refused_by_the_api_server(model: Model) -> None:
     assert "scaling.minReplicas must not be greater than" in refused.stderr
 
 
-@pytest.mark.parametrize("name", ["operator", "emulator"])
+@pytest.mark.parametrize("name", [workloads.OPERATOR, workloads.EMULATOR])
 def test_a_held_request_survives_a_crash_in_mid_cold_start(
     name: str, model: Model, local_cluster: local.LocalCluster
 ) -> None:
@@ -293,12 +208,18 @@ def test_a_held_request_survives_a_crash_in_mid_cold_start(
     with concurrent.futures.ThreadPoolExecutor() as threads:
         answer = threads.submit(model.chat)
         model.wait_for(".status.startingReplicas", 1)
-        before = model.pods()
+        before = names(model)
         local_cluster.restart(name, signal.SIGKILL)
         status, body = answer.result(timeout=90)
     assert (status, body["usage"]["completion_tokens"]) == (200, 7)
     model.wait_for(".status.readyReplicas", 1)
-    assert model.pods() == before
+    assert names(model) == before
+    assert model.get()["status"]["lastScale"]["reason"] == "Activation"
+
+
+def names(model: Model) -> list[str]:
+    """Names of its pods."""
+    return [str(pod["metadata"]["name"]) for pod in model.pods()]
 
 
 def test_a_gateway_that_crashes_in_mid_cold_start_comes_back_to_the_same_end(
@@ -312,7 +233,7 @@ def test_a_gateway_that_crashes_in_mid_cold_start_comes_back_to_the_same_end(
         with pytest.raises(ConnectionError):
             answer.result(timeout=90)
     assert model.chat()[0] == 200
-    model.wait_for(".status.readyReplicas", 1)
+    assert len(names(model)) == 1
 
 
 ACCOUNT = "--as=system:serviceaccount:modelserve-system:modelserve-"

@@ -38,6 +38,7 @@ class Plant(RuleBasedStateMachine):
         self.now_s = 0.0
         self.ids = itertools.count()
         self.open: dict[int, tuple[str, str]] = {}
+        self.sizes: dict[int, int] = {}
         self.direct: Counter[str] = Counter()
         self.replicas: dict[str, fleet.Replica] = {}
         self.gateways = {name: Gateway() for name in GATEWAYS}
@@ -55,6 +56,7 @@ class Plant(RuleBasedStateMachine):
     def come(self, name: str, size: int) -> int:
         number = next(self.ids)
         self.open[number] = name, ""
+        self.sizes[number] = size
         machine = self.gateways[name].machine
         before = machine.arrivals
         self.carry_out(name, machine.arrive(number, size, self.now_s))
@@ -64,6 +66,15 @@ class Plant(RuleBasedStateMachine):
     @rule(target=requests, name=st.sampled_from(GATEWAYS), count=st.integers(5, 40))
     def many_come_at_once(self, name: str, count: int) -> object:
         return multiple(*[self.come(name, 8) for _ in range(count)])
+
+    @rule(target=requests, order=st.permutations(GATEWAYS))
+    def the_load_moves_from_one_to_the_next(self, order: list[str]) -> object:
+        """The operator deals to those that have more, which takes back nothing that is sent."""
+        come = []
+        for name in order[:2]:
+            come += [self.come(name, 8) for _ in range(40)]
+            self.share()
+        return multiple(*come)
 
     @rule(number=consumes(requests), cut=st.booleans())
     def it_ends_or_its_client_goes(self, number: int, cut: bool) -> None:
@@ -101,14 +112,25 @@ class Plant(RuleBasedStateMachine):
         if uid in self.replicas and not self.replicas[uid].terminating:
             self.direct[uid] += more
 
-    @rule(name=st.sampled_from(GATEWAYS))
-    def a_gateway_is_killed_and_another_starts(self, name: str) -> None:
+    @rule(target=requests, name=st.sampled_from(GATEWAYS), count=st.integers(0, 12))
+    def a_gateway_is_killed_and_another_starts(self, name: str, count: int) -> object:
+        """Of the new one the operator hears when some requests have come to it."""
         self.open = {k: place for k, place in self.open.items() if place[0] != name}
         self.refused = [each for each in self.refused if each[0] != name]
         self.look()
-        self.gateways[name] = Gateway(epoch=self.gateways[name].epoch + 1)
-        self.share()
+        machine = holding.Holding(TERMS, share_due_real_s=self.now_s + 3)
+        self.gateways[name] = Gateway(machine, self.gateways[name].epoch + 1)
         self.watch()
+        come = [self.come(name, 8) for _ in range(count)]
+        self.share()
+        return multiple(*come)
+
+    @rule()
+    def the_operator_starts_anew(self) -> None:
+        """What gateways had counted before is no arrival of now."""
+        self.counted, told = counters.Counters(), self.told_arrivals
+        self.look()
+        assert self.told_arrivals == told
 
     @rule()
     def the_operator_deals_out_the_slots(self) -> None:
@@ -147,9 +169,11 @@ class Plant(RuleBasedStateMachine):
     @invariant()
     def a_flood_is_bounded(self) -> None:
         """Invariant 12: what is held stays within the bounds, in number and in bytes."""
-        for gateway in self.gateways.values():
-            assert gateway.machine.held <= TERMS.max_requests
-            assert gateway.machine.held_bytes <= TERMS.max_bytes
+        for name, gateway in self.gateways.items():
+            held = [number for number, place in self.open.items() if place == (name, "")]
+            assert len(held) == gateway.machine.held <= TERMS.max_requests
+            held_bytes = sum(self.sizes[number] for number in held)
+            assert held_bytes == gateway.machine.held_bytes <= TERMS.max_bytes
 
     @invariant()
     def every_arrival_is_told_once(self) -> None:

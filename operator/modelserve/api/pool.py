@@ -191,6 +191,11 @@ class GPUPoolSpec(Node):
         return self.nodes if isinstance(self.nodes, int) else self.nodes.min
 
     @property
+    def node_most(self) -> int:
+        """Nodes that there can be."""
+        return self.nodes if isinstance(self.nodes, int) else self.nodes.max
+
+    @property
     def elastic(self) -> ElasticNodes | None:
         """How nodes come and go; None where their number is fixed."""
         return None if isinstance(self.nodes, int) else self.nodes

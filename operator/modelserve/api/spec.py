@@ -197,7 +197,7 @@ class Behavior(Node):
     stabilization_window_seconds: Window | None = Field(
         None,
         description="The highest recommendation of so many seconds holds; at most 3600; left out: "
-        "max(60, half a cold start).",
+        "max(60, half a cold start). Committed leaves out what a passing backlog took.",
     )
     policies: list[RatePolicy] = Field(
         default=[RatePolicy(type="Percent", value=100, period_seconds=15)],
@@ -239,7 +239,7 @@ class Scaling(Node):
         description="QueueDepth counts held + waiting + running, or held + waiting only.",
     )
     drain_goal_seconds: Annotated[float, Field(gt=0, le=86_400)] | None = Field(
-        None, description="Committed: seconds for a backlog; left out: max(10, cold start/4)."
+        None, description="Committed: seconds for a backlog; left out: max(10, 2 × √cold start)."
     )
     activation_replicas: Annotated[int, Field(ge=1, le=1000)] = Field(
         1, description="Replicas a wake from zero starts with."

@@ -115,7 +115,9 @@ class AutoscalerStatus(Node):
     down_window: list[list[float]] = Field(
         default=[], max_length=512, description="[seconds ago, recommendation] in the down window."
     )
-    up_window: list[list[float]] = Field(default=[], max_length=512)
+    up_window: list[list[float]] = Field(
+        default=[], max_length=512, description="[seconds ago, recommendation] in the up window."
+    )
     scale_steps: list[list[float]] = Field(
         default=[], max_length=512, description="[seconds ago, change] within the rates' periods."
     )
@@ -180,6 +182,13 @@ class BootingNode(Node):
     up_at: str = Field(description="When its Node appears, RFC 3339; its GPUs follow.")
 
 
+class IdleNode(Node):
+    """A node without a pod, in an elastic pool that may spare one."""
+
+    node: str
+    since: str = Field(description="RFC 3339; after the pool's idleSeconds it goes.")
+
+
 class GPUPoolStatus(Node):
     """Nodes and GPUs of a pool."""
 
@@ -189,6 +198,9 @@ class GPUPoolStatus(Node):
     provisioning_nodes: int = Field(0, description="Asked for, without GPUs yet.")
     booting: list[BootingNode] = Field(
         default=[], description="Machines that were asked for and have no Node yet."
+    )
+    idle: list[IdleNode] = Field(
+        default=[], description="Nodes without a pod, of an elastic pool that may spare one."
     )
     draining_nodes: int = Field(0, description="On their way out.")
     gpus: int = 0

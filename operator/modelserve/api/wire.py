@@ -30,6 +30,8 @@ SCRAPE_PERIOD_REAL_S = 1.0
 SCRAPE_STALE_REAL_S = 3.0
 REFUSED_WINDOW_REAL_S = 30.0
 IN_FLIGHT_FACTOR = 1.25
+# The operator deals a gateway its share with the first figures it hears of it.
+SHARE_AWAITED_REAL_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)

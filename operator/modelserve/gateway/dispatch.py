@@ -184,7 +184,8 @@ class Dispatcher:
         machine = self._holdings.get(key)
         if machine is None:
             unknown = holding.Terms(closed=holding.Refusal.DELETED)
-            machine = holding.Holding(unknown, self.clock.scale)
+            due_real_s = self.clock.real_s() + wire.SHARE_AWAITED_REAL_S
+            machine = holding.Holding(unknown, self.clock.scale, due_real_s)
             self._holdings[key] = machine
             if self._stopping:
                 machine.stop(self.clock.real_s())

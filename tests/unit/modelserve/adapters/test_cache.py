@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -87,3 +88,40 @@ async def test_an_index_follows_each_change() -> None:
         await cluster.delete(ports.CONFIG_MAPS, "ns", "b")
         await testing.settle()
         assert store.by_index("colour", "red") == ()
+
+
+class Full:
+    """A cluster whose watch has a hundred objects to tell, all of them there at once."""
+
+    async def watch(self, *selection: Any, **selectors: str) -> AsyncIterator[ports.WatchEvent]:
+        for number in range(100):
+            item = {"metadata": {"name": f"n-{number}", "resourceVersion": str(number)}}
+            yield ports.WatchEvent(ports.Change.ADDED, item)
+        await asyncio.Event().wait()
+
+
+async def test_others_get_their_turn_while_much_is_told_at_once() -> None:
+    store = cache.Store(Full(), ports.NODES, slice_real_s=0.0)  # type: ignore[arg-type]
+    task = asyncio.create_task(store.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert 0 < len(store) < 100
+    await testing.settle()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+def node(name: str) -> ports.WatchEvent:
+    """As it comes off the wire: no string of it is another's."""
+    text = '{"metadata": {"name": "%s", "labels": {"zone-name": "far away"}}, "l": ["far away", 1]}'
+    return ports.WatchEvent(ports.Change.ADDED, json.loads(text % name))
+
+
+def test_objects_that_are_alike_share_their_strings() -> None:
+    store = cache.Store(testing.MemoryCluster(), ports.NODES, alike=True)
+    store.handle(node("a"))
+    store.handle(node("b"))
+    (first, second) = (item["metadata"]["labels"] for item in store.items())
+    assert first == {"zone-name": "far away"}
+    assert first["zone-name"] is second["zone-name"]
+    assert [item["l"] for item in store.items()] == [["far away", 1]] * 2

@@ -1,5 +1,6 @@
 """What is seen of pods, and measured of their cold starts."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -81,6 +82,14 @@ def test_what_was_there_before_us_is_as_old_as_its_stamps_say() -> None:
     assert seen.created_s == NOW.emulated_s - 1000
 
 
+def test_what_is_new_since_the_last_look_is_no_older_whatever_the_clocks_say() -> None:
+    """Somebody's clock is an hour off: of the API server's stamps, and of the emulator's."""
+    old = stamped((wire.Phase.IMAGE_PULL, 3_600_000, -1))
+    old["metadata"]["creationTimestamp"] = "2023-11-14T21:13:20Z"
+    seen = sightings.look(None, old, ReplicaState.STARTING, NOW, NOW.emulated_s - 2)
+    assert (seen.created_s, seen.started_s, seen.phase_s) == (NOW.emulated_s - 2,) * 3
+
+
 def test_what_happens_now_is_dated_by_us_not_by_whole_seconds() -> None:
     seen = sightings.look(None, pod(), ReplicaState.STARTING, NOW)
     assert seen.created_s == NOW.emulated_s
@@ -92,9 +101,25 @@ def test_a_container_that_starts_again_is_starting_since_then() -> None:
     assert (seen.started_s, seen.ready_since_s) == (NOW.emulated_s, None)
 
 
+def looked_at(found: dict[str, Any]) -> Sighting:
+    seen = Sighting(0.0, predicted=PREDICTED)
+    return sightings.look(seen, found, ReplicaState.STARTING, NOW)
+
+
+def test_the_expected_instant_stays_when_the_wall_clock_jumps() -> None:
+    pulling = stamped((wire.Phase.IMAGE_PULL, 1000, -1))
+    seen = looked_at(pulling)
+    for jump_s in (-3600.0, 3600.0):
+        there = dataclasses.replace(NOW, wall_s=NOW.wall_s + jump_s)
+        sightings.look(seen, pulling, ReplicaState.STARTING, there, NOW.emulated_s)
+        assert sightings.expected_ready_s(pulling, seen, there) == pytest.approx(
+            NOW.emulated_s + 50 + 20 + 40 + 0.025
+        )
+
+
 def test_the_expected_instant_follows_the_phase_the_pod_is_in() -> None:
     pulling = stamped((wire.Phase.IMAGE_PULL, 1000, -1))
-    seen = Sighting(0.0, predicted=PREDICTED)
+    seen = looked_at(pulling)
     ready_s = sightings.expected_ready_s(pulling, seen, NOW)
     # 10 of 60 s are over, then weights, warm-up and probe.
     assert ready_s == pytest.approx(NOW.emulated_s + 50 + 20 + 40 + 0.025)
@@ -106,7 +131,7 @@ def test_the_expected_instant_moves_when_others_compete() -> None:
     found = pod()
     told = wire.PhaseStamps(10.0, (stamp,)).to_json()
     found["metadata"]["annotations"] = {names.PHASES: json.dumps(told)}
-    ready_s = sightings.expected_ready_s(found, Sighting(0.0, predicted=PREDICTED), NOW)
+    ready_s = sightings.expected_ready_s(found, looked_at(found), NOW)
     assert ready_s == pytest.approx(NOW.emulated_s + 80 + 40 + 0.025)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ def test_a_deployment_of_an_unknown_image_runs(emulated: Any) -> None:
     emulated.apply(
         workload("Deployment", "web", replicas=3, container=BUSYBOX | {"image": "a/b:1"})
     )
-    emulated.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    emulated.rolled_out("web")
 
 
 def test_a_job_completes(emulated: Any) -> None:
@@ -66,12 +67,13 @@ def test_a_job_completes(emulated: Any) -> None:
     meta["annotations"] = {"emulator.modelserve.dev/behavior": words}
     emulated.apply(body)
     emulated.kubectl("wait", "--for=condition=Complete", "job/job", "--timeout=60s")
+    assert emulated.get("job", "job")["status"]["succeeded"] == 2
     assert emulated.kubectl("logs", "job/job").strip() == "done"
 
 
 def test_a_daemon_set_runs_on_every_node(emulated: Any) -> None:
     emulated.apply(workload("DaemonSet", "agent"))
-    emulated.kubectl("rollout", "status", "daemonset/agent", "--timeout=60s")
+    emulated.rolled_out("agent", kind="daemonset")
     assert {pod["spec"]["nodeName"] for pod in emulated.pods("agent")} == {"dgx-0", "dgx-1"}
 
 
@@ -79,34 +81,43 @@ def test_a_stateful_set_comes_up_in_order_and_keeps_its_names(emulated: Any) -> 
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1}}
     body = workload("StatefulSet", "db", replicas=2, serviceName="db", container=BUSYBOX | probe)
     emulated.apply(body)
-    emulated.kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+    emulated.rolled_out("db", kind="statefulset")
     before = emulated.get("pod", "db-1")["metadata"]["uid"]
     emulated.kubectl("delete", "pod", "db-1")
-    emulated.kubectl("rollout", "status", "statefulset/db", "--timeout=60s")
+    emulated.rolled_out("db", kind="statefulset")
     assert emulated.get("pod", "db-1")["metadata"]["uid"] != before
 
 
-@pytest.mark.parametrize("name", ENGINES)
-def test_an_engine_that_knows_nothing_of_us_serves(emulated: Any, name: str) -> None:
+@pytest.fixture(scope="module")
+def engines(emulated: Any) -> Iterator[None]:
+    """One of each maker, started together."""
     limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
-    container = {"name": "server", **limits, **ENGINES[name]}
-    emulated.apply(workload("Deployment", name, container=container))
-    emulated.kubectl("rollout", "status", f"deployment/{name}", "--timeout=60s")
-    emulated.until(lambda: _answers(emulated, name), f"{name} to serve")
-    told = emulated.pods(name)[0]["status"]["conditions"]
+    containers = {name: {"name": "server", **limits, **given} for name, given in ENGINES.items()}
+    emulated.apply(*(workload("Deployment", n, container=c) for n, c in containers.items()))
+    yield
+    emulated.kubectl("delete", "deployment", *ENGINES)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_an_engine_that_knows_nothing_of_us_serves(emulated: Any, engines: None, name: str) -> None:
+    emulated.rolled_out(name)
+    emulated.until(
+        f"{name} to name its model",
+        lambda: listing(emulated.dial(name), PATHS.get(name, "/v1/models")),
+        lambda told: "llama-3.1-8b-instruct" in told.lower(),
+    )
+    told = emulated.pod(name)["status"]["conditions"]
     assert "modelserve.dev/Starting" in [entry["type"] for entry in told]
-    emulated.kubectl("delete", "deployment", name)
 
 
-def _answers(emulated: Any, app: str) -> bool:
-    found = emulated.pods(app)[0]["metadata"].get("annotations") or {}
-    dial = found.get("emulator.modelserve.dev/dial")
+def listing(dial: str, path: str) -> str:
+    """What an engine says of its models; or why it says nothing."""
     try:
-        path = PATHS.get(app, "/v1/models")
         with urllib.request.urlopen(f"http://{dial}{path}", timeout=5) as answer:
-            return "llama-3.1-8b-instruct" in answer.read().decode().lower()
-    except OSError:
-        return False
+            text: str = answer.read().decode()
+            return text
+    except OSError as error:
+        return repr(error)
 
 
 def test_a_pod_of_two_engines_and_a_sidecar_lives_and_drains(emulated: Any) -> None:
@@ -117,11 +128,12 @@ def test_a_pod_of_two_engines_and_a_sidecar_lives_and_drains(emulated: Any) -> N
     side = BUSYBOX | {"name": "side", "restartPolicy": "Always"}
     pod = {"containers": [one | limits, two], "initContainers": [side]}
     emulated.apply(workload("Deployment", "pair", pod=pod))
-    emulated.kubectl("rollout", "status", "deployment/pair", "--timeout=60s")
+    emulated.rolled_out("pair")
     dials = "emulator.modelserve.dev/dial", "emulator.modelserve.dev/dial.two"
-    annotations = emulated.pods("pair")[0]["metadata"]["annotations"]
+    annotations = emulated.pod("pair")["metadata"]["annotations"]
     assert len({annotations[name] for name in dials}) == 2
-    name = emulated.pods("pair")[0]["metadata"]["name"]
+    name = emulated.pod("pair")["metadata"]["name"]
     assert "Application startup complete" in emulated.kubectl("logs", name, "-c", "one")
     emulated.kubectl("delete", "deployment", "pair")
     emulated.kubectl("wait", "--for=delete", f"pod/{name}", "--timeout=30s")
+    assert emulated.pods("pair") == []

@@ -1,0 +1,150 @@
+"""Two emulators share the nodes; one is killed, and the other goes on with its pods."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.cluster
+
+HOLDER = "emulator.modelserve.dev/holder"
+NODES = 6
+POOL = {
+    "apiVersion": "emulator.modelserve.dev/v1alpha1",
+    "kind": "GPUPool",
+    "metadata": {"name": "dgx"},
+    "spec": {"gpu": "NVIDIA-L4", "gpusPerNode": 1, "nodes": NODES, "taints": []},
+}
+CONTAINER = {"name": "main", "image": "docker.io/library/busybox:1"}
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "spread"}},
+}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "spread"},
+    "spec": {
+        "replicas": NODES,
+        "selector": {"matchLabels": {"app": "spread"}},
+        "template": {
+            "metadata": {"labels": {"app": "spread"}},
+            "spec": {"containers": [CONTAINER], "topologySpreadConstraints": [SPREAD]},
+        },
+    },
+}
+
+
+class Shards:
+    """Emulators by name, on one control plane."""
+
+    def __init__(self, emulated: Any) -> None:
+        self.emulated = emulated
+        self.emulators: dict[str, subprocess.Popen[str]] = {}
+        self.ports: dict[str, int] = {}
+
+    def start(self, name: str) -> None:
+        """Start one, and wait until it says that it is ready."""
+        run = self.emulated.cluster.kubeconfig.parent
+        command = [sys.executable, "-P", "-m", "servelab", "emulator"]
+        flags = [
+            *("--workers=1", f"--shard={name}"),
+            f"--kubeconfig={run / 'emulator.kubeconfig'}",
+            f"--kubelet-client-ca={run / 'pki' / 'ca.crt'}",
+            f"--kubelet-cert={run / 'pki' / 'kubelet.crt'}",
+            f"--kubelet-key={run / 'pki' / 'kubelet.key'}",
+        ]
+        started = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True)
+        self.emulators[name] = started
+        assert started.stdout is not None
+        self.ports[name] = json.loads(started.stdout.readline())["kubeletPort"]
+
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        found = self.emulators.pop(name)
+        found.send_signal(number)
+        found.communicate(timeout=15)
+
+    def close(self) -> None:
+        for name in list(self.emulators):
+            self.kill(name, signal.SIGTERM)
+
+    def holders(self) -> dict[str, str]:
+        """Who plays each node."""
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        leases = [each["metadata"] for each in self.emulated.seen(path)["items"]]
+        noted = {each["name"]: each.get("annotations") or {} for each in leases}
+        return {name: notes.get(HOLDER, "") for name, notes in noted.items() if "dgx-" in name}
+
+    def endpoints(self) -> dict[str, int]:
+        """The port of each node's kubelet API."""
+        return {
+            node["metadata"]["name"]: node["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"]
+            for node in self.emulated.seen("/api/v1/nodes")["items"]
+        }
+
+    def played_by(self, *names: str) -> None:
+        """Wait until these, and no others, play nodes."""
+        self.emulated.until(
+            f"nodes played by {names}",
+            self.holders,
+            lambda holders: set(holders.values()) == set(names),
+            90,
+        )
+
+
+@pytest.fixture(scope="module")
+def shards(start_emulated: Callable[..., Any]) -> Iterator[Shards]:
+    emulated = start_emulated(1.0)
+    found = Shards(emulated)
+    try:
+        for name in ("a", "b"):
+            found.start(name)
+        emulated.apply(POOL)
+        emulated.kubectl("wait", "--for=condition=Ready", "gpupool/dgx", "--timeout=60s")
+        emulated.apply(DEPLOYMENT)
+        emulated.rolled_out("spread")
+        yield found
+    finally:
+        found.close()
+
+
+def test_both_play_nodes(shards: Shards) -> None:
+    holders = shards.holders()
+    assert set(holders.values()) == {"a", "b"}
+    assert shards.endpoints() == {name: shards.ports[holder] for name, holder in holders.items()}
+
+
+def test_one_that_is_killed_is_replaced_by_the_other(shards: Shards) -> None:
+    emulated = shards.emulated
+    before = {pod["metadata"]["uid"] for pod in emulated.pods("spread")}
+    shards.kill("a")
+    shards.played_by("b")
+    told = dict.fromkeys(shards.holders(), shards.ports["b"])
+    emulated.until(
+        "the other's kubelet API on all nodes", shards.endpoints, lambda ports: ports == told
+    )
+    pods = emulated.pods("spread")
+    assert {pod["metadata"]["uid"] for pod in pods} == before
+    assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0] * NODES
+    conditions = [n["status"]["conditions"] for n in emulated.seen("/api/v1/nodes")["items"]]
+    ready = [c["status"] for each in conditions for c in each if c["type"] == "Ready"]
+    assert ready == ["True"] * NODES
+
+
+def test_logs_of_all_pods_are_served_by_the_other(shards: Shards) -> None:
+    names = [pod["metadata"]["name"] for pod in shards.emulated.pods("spread")]
+    tried = [shards.emulated.try_kubectl("logs", name, check=False) for name in names]
+    assert [(done.returncode, done.stderr) for done in tried] == [(0, "")] * NODES
+
+
+def test_one_that_comes_gets_its_share(shards: Shards) -> None:
+    shards.start("a")
+    shards.played_by("a", "b")
+    shards.emulated.kubectl("rollout", "restart", "deployment/spread")
+    shards.emulated.rolled_out("spread")
