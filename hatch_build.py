@@ -25,7 +25,6 @@ HOT = (
     "servelab/engine/server.py",
     "servelab/engine/calls.py",
     "servelab/engine/httpd/answer.py",
-    "servelab/engine/httpd/connection.py",
     "servelab/engine/httpd/heads.py",
     "servelab/engine/httpd/limits.py",
     "servelab/engine/httpd/parsing.py",

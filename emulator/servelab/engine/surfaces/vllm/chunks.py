@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from servelab.engine.surfaces import events
 
@@ -73,6 +73,7 @@ def usage(
 
 
 _COUNTS = tuple(usage(0, 0))
+_MARKED_TIME = 8_642_975_310_864_297_531  # no time that is ever told
 
 
 class ChoiceEvents:
@@ -189,7 +190,7 @@ class Forms(NamedTuple):
 @functools.lru_cache(maxsize=64)
 def _forms(model: str, role: str, index: int, *, chat: bool, fingerprint: bool) -> Forms:
     mark = events.MARK
-    head = Head(mark, cast("int", mark), model, chat, role)
+    head = Head(mark, _MARKED_TIME, model, chat, role)
     made = ChoiceEvents(head, index, fingerprint=fingerprint)
     before, _, after = _places(made.piece(Piece(mark))).rpartition(b"%b")
     last = made.piece(Piece(mark, End(mark, mark)))
@@ -197,8 +198,9 @@ def _forms(model: str, role: str, index: int, *, chat: bool, fingerprint: bool) 
 
 
 def _places(event: bytes) -> bytes:
-    """An event with places where the mark stands."""
-    return event.replace(b"%", b"%%").replace(_text(events.MARK).encode(), b"%b")
+    """An event with places where the marks stand."""
+    marked = event.replace(b"%", b"%%").replace(_text(events.MARK).encode(), b"%b")
+    return marked.replace(b"%d" % _MARKED_TIME, b"%b")
 
 
 def event(document: Mapping[str, Any], name: str = "") -> bytes:
