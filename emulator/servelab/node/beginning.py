@@ -1,6 +1,6 @@
 """Begins a pod's life on its node, or goes on with it where the API says that it was."""
 
-from collections.abc import Callable
+import functools
 
 from servelab.node import admission, machine, planning, podspec, starting
 from servelab.node.kubelet import life, resuming, state
@@ -13,9 +13,8 @@ def life_of(
     node: machine.Machine,
     services: Services,
     rejection: admission.Rejection | None,
-    again: Callable[[str], starting.EngineStart | None],
 ) -> life.PodLife:
-    """``rejection`` says why the node does not admit it; ``again`` how an engine starts anew."""
+    """``rejection`` says why the node does not admit it."""
     address = services.addresses.restore(pod.uid, resuming.known_ip(pod))
     for image, fact in plan.images.items():
         if fact.present and not node.host.images.present(image):
@@ -29,8 +28,17 @@ def life_of(
         rejection,
         {name: each.start for name, each in plan.engines.items()},
         gpu_memory_gib=node.facts.gpu.driver_memory_mib / 1024,
-        again=again,
+        again=functools.partial(_again, node),
     )
     if resuming.begun(pod):
         return resuming.resume(pod, around, services.unix_s())
     return life.PodLife(pod, around)
+
+
+def _again(node: machine.Machine, pod: podspec.Pod, container: str) -> starting.EngineStart | None:
+    """What the node has kept makes another start quicker."""
+    found = planning.again(pod, container, node.facts, node.host.images)
+    if found is None:
+        return None
+    node.links.learn(found.links)
+    return found.start

@@ -61,11 +61,12 @@ class EngineControl:
             self._wake()
 
     async def stop(self) -> None:
-        """End the drains that are under way."""
+        """End the drains that are under way, and tell nobody any more."""
         tasks = list(self._drains)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        self._wake, self._say = _nothing, _nothing
 
     async def kill_all(self) -> None:
         """The pod is gone, and so are its engines."""
@@ -130,6 +131,10 @@ class EngineControl:
         except errors.ModelServeError as error:
             pod = self._life.pod
             log.debug("engine of pod %s/%s: %s", pod.namespace, pod.name, error)
+
+
+def _nothing(*_: str) -> None:
+    """What is told to nobody."""
 
 
 def engine_key(pod: podspec.Pod, container: str, plan: planning.Plan) -> str:

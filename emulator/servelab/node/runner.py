@@ -21,7 +21,6 @@ from servelab.node import (
     podspec,
     profiles,
     references,
-    starting,
     turns,
     watched,
     writer,
@@ -52,10 +51,10 @@ class PodRunner:
         self._services = services
         self._plan = planning.of_pod(pod, node.facts, node.host.images)
         node.links.learn(self._plan.links)
-        self.life = beginning.life_of(pod, self._plan, node, services, rejection, self._again)
+        self.life = beginning.life_of(pod, self._plan, node, services, rejection)
         self._brief = node.brief and not self._plan.engines
         self._writer = writer.PodWriter(
-            services.cluster, pod.raw, services.writes, self._mute, rng=services.rng
+            services.cluster, pod.raw, services.writes, rng=services.rng
         )
         self._unseen: podspec.Pod | None = None
         self._turns = turns.Turns(self._turn, services.unix_s, self._failed)
@@ -94,20 +93,12 @@ class PodRunner:
         """What the pod's status tells of the container; None if there is none of that name."""
         return self.life.entry(container)
 
-    def _again(self, container: str) -> starting.EngineStart | None:
-        """What the node has kept makes another start quicker."""
-        found = planning.again(self.pod, container, self.node.facts, self.node.host.images)
-        if found is None:
-            return None
-        self.node.links.learn(found.links)
-        return found.start
-
     def start(self) -> None:
         """Begin to drive it."""
         if self._plan.fault:
             self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
         self.see(self.pod)
-        work = [self._configured(), self._writer.run()]
+        work = [self._configured(), self._writer.run(self._mute)]
         if self._plan.engines:
             work.append(self._engine_control.run())
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
@@ -211,11 +202,15 @@ class PodRunner:
             found.end()
 
     async def stop(self) -> None:
-        """Stop driving; the engine and the pod stay as they are."""
+        """Stop driving; the engine and the pod stay as they are.
+
+        It and its parts hold each other until now: left to the collector, thousands would pile up.
+        """
         self._turns.end()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
         await self._engine_control.stop()
 
     def _ended(self, task: asyncio.Task[None]) -> None:

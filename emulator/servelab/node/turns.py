@@ -48,17 +48,27 @@ class Turns:
             if handle is not None:
                 handle.cancel()
         self._soon = self._due = None
+        self._turn, self._failed = _never, _nobody
 
     def _take(self) -> None:
         if self._due is not None:
             self._due.cancel()
         self._soon = self._due = None
+        failed = self._failed
         try:
             due_s = self._turn()
         except Exception as error:
             self.end()
-            self._failed(error)
+            failed(error)
             return
         if self._open and due_s != NEVER:
             left_s = max(0.0, due_s - self._unix_s())
             self._due = asyncio.get_running_loop().call_later(left_s, self._take)
+
+
+def _never() -> float:
+    return NEVER
+
+
+def _nobody(_: Exception) -> None:
+    """Hears of nothing."""

@@ -24,17 +24,14 @@ class PodWriter:
         cluster: ports.Cluster,
         pod: ports.Object,
         limit: asyncio.Semaphore,
-        held: Callable[[], bool] = lambda: False,
         sleep_real: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
-        """While ``held``, nothing is written."""
         self._sleep = sleep_real
         meta = pod["metadata"]
         self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
         self._cluster = cluster
         self._limit = limit
-        self._held = held
         self._annotations: dict[str, str] = {}
         self._status: Mapping[str, Any] | None = None
         self._sent: Mapping[str, Any] | None = None
@@ -78,11 +75,11 @@ class PodWriter:
         self._delete = True
         self._work.set()
 
-    async def run(self) -> None:
-        """Write until the pod is gone."""
+    async def run(self, held: Callable[[], bool] = lambda: False) -> None:
+        """Write until the pod is gone; nothing while ``held``."""
         while True:
             await self._work.wait()
-            if self._held():
+            if held():
                 await self._sleep(HELD_LOOK_REAL_S)
                 continue
             try:

@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import itertools
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ QUEUE_LIMIT = 1000
 # Kubernetes' own recorders: the same message within ten minutes counts up the event it had.
 AGGREGATE_REAL_S = 600.0
 PER_MINUTE = 25
+MINUTE_REAL_S = 60.0
+FORGOTTEN_AT_ONCE = 4
 KNOWN_LIMIT = 4096
 MESSAGE_LIMIT = 1024
 ATTEMPTS = 4
@@ -78,7 +81,10 @@ class EventSink:
         self._written: collections.OrderedDict[tuple[str, ...], _Written] = (
             collections.OrderedDict()
         )
-        self._recent: dict[tuple[str, ...], collections.deque[float]] = {}
+        # Of each subject the times of its events of the last minute, the latest subject last.
+        self._recent: collections.OrderedDict[tuple[str, ...], list[float]] = (
+            collections.OrderedDict()
+        )
         self._sequence = 0
         self._writing = 0
 
@@ -86,6 +92,11 @@ class EventSink:
     def waiting(self) -> int:
         """Events that are not written yet."""
         return self._queue.qsize() + self._writing
+
+    @property
+    def remembered(self) -> int:
+        """Subjects and events that are kept in mind, for rationing and for counting up."""
+        return len(self._recent) + len(self._written)
 
     def emit(
         self,
@@ -131,15 +142,24 @@ class EventSink:
 
     def _allowed(self, subject: tuple[str, ...]) -> bool:
         now = self._clock.real_s()
-        recent = self._recent.setdefault(subject, collections.deque())
-        while recent and now - recent[0] >= 60.0:
-            recent.popleft()
-        if len(recent) >= self._per_minute:
-            return False
-        recent.append(now)
-        if len(self._recent) > KNOWN_LIMIT:
-            self._recent = {k: r for k, r in self._recent.items() if r and now - r[-1] < 60.0}
-        return True
+        times = self._recent.pop(subject, [])
+        times = self._recent[subject] = [at_s for at_s in times if now - at_s < MINUTE_REAL_S]
+        allowed = len(times) < self._per_minute
+        if allowed:
+            times.append(now)
+        self._forget(now)
+        return allowed
+
+    def _forget(self, now: float) -> None:
+        """Drop who said nothing for a minute, and what is too old to be counted up."""
+        for times in list(itertools.islice(self._recent.values(), FORGOTTEN_AT_ONCE)):
+            if times and now - times[-1] < MINUTE_REAL_S:
+                break
+            self._recent.popitem(last=False)
+        for written in list(itertools.islice(self._written.values(), FORGOTTEN_AT_ONCE)):
+            if now - written.at_real_s < AGGREGATE_REAL_S:
+                break
+            self._written.popitem(last=False)
 
     async def _write(self, event: _Event) -> None:
         self._writing += 1

@@ -206,7 +206,9 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
         return Failed(entries.Failure("RunContainerError", text))
     pod.emit(spec, "Started", "Container started")
     if engine is not None:
-        engine.launch(pod.out, made, now_s, pod.around.again(spec.name) if number else None)
+        engine.launch(
+            pod.out, made, now_s, pod.around.again(pod.pod, spec.name) if number else None
+        )
     faulting.started(pod, made, now_s)
     ran = hooks.post_start(pod, spec, made, now_s)
     now_s = yield from wait(now_s, now_s + ran.seconds / pod.scale)

@@ -52,7 +52,7 @@ class Surroundings:
     rejection: tuple[str, str] | None = None
     engines: Mapping[str, starting.EngineStart] = field(default_factory=dict)
     gpu_memory_gib: float = 80.0
-    again: Callable[[str], starting.EngineStart | None] = lambda container: None
+    again: Callable[[podspec.Pod, str], starting.EngineStart | None] = lambda pod, container: None
 
 
 @dataclass(slots=True)

@@ -159,3 +159,13 @@ async def test_a_subject_that_is_no_object_harms_nobody(caplog: pytest.LogCaptur
     sink.emit({}, "Normal", "R", "m")
     assert sink.dropped == 1
     assert "no object" in caplog.text
+
+
+async def test_what_was_said_long_ago_is_not_remembered() -> None:
+    _, clock, sink = make()
+    for number in range(50):
+        subject = {"kind": "Pod", "metadata": {"name": f"p-{number}", "namespace": "default"}}
+        sink.emit(subject, "Normal", "Started", "started")
+        await sink.flush()
+        await clock.advance(events.AGGREGATE_REAL_S / 10)
+    assert sink.remembered < 15

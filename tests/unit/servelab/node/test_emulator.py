@@ -1,6 +1,10 @@
 """The emulator's own loops."""
 
 import asyncio
+import gc
+import logging
+import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -10,6 +14,7 @@ from servelab.engine import pool
 from servelab.node import emulator, figures
 from servelab.node.pools import registration
 
+TURNS = 10_000
 POOL = {"metadata": {"name": "dgx"}, "spec": {"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8}}
 
 
@@ -56,3 +61,38 @@ async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
         await clock.advance(2)
         assert (await cluster.list(ports.NODES))[0] == []
     assert not caplog.records
+
+
+async def test_pods_that_are_gone_are_freed_without_the_collector(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    # A captured record of what this cluster refuses to write would keep the pod.
+    caplog.set_level(logging.CRITICAL, "servelab.node.writer")
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    engines = pool.WorkerPool(1, 1.0)
+    kubelet = registration.Kubelet("127.0.0.1", 1)
+    spec = {"nodeName": "dgx-0", "containers": [{"name": "c", "image": "nginx:1"}]}
+    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+        await clock.advance(2)
+        meta = {"name": "p", "namespace": "default"}
+        await cluster.create(ports.PODS, "default", {"metadata": meta, "spec": spec})
+        await until(lambda: list(kept.served()) != [])
+        await clock.advance(30)
+        gc.collect()
+        gc.disable()
+        left = [weakref.ref(found) for found in kept.served()]
+        await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+        try:
+            await until(lambda: all(found() is None for found in left))
+        finally:
+            gc.enable()
+
+
+async def until(met: Callable[[], bool]) -> None:
+    """Whoever has something to do gets to it."""
+    for _ in range(TURNS):
+        if met():
+            return
+        await asyncio.sleep(0)
+    pytest.fail(f"not within {TURNS} turns of the loop")

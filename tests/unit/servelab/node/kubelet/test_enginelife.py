@@ -323,7 +323,7 @@ def test_an_engine_that_restarts_starts_as_the_node_says_then(
     engine_pod: Any, make_engine: Any
 ) -> None:
     quick = make_engine(load_s=2)
-    object.__setattr__(engine_pod.life.state.around, "again", lambda container: quick)
+    object.__setattr__(engine_pod.life.state.around, "again", lambda pod, container: quick)
     engine_pod.run(100).life.exited("engine", 1, engine_pod.now)
     stamps = engine_pod.run(200).stamps()
     assert stamps.emulated_s(wire.Phase.WEIGHT_LOAD) == pytest.approx(2, abs=0.1)
