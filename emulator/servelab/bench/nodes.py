@@ -25,7 +25,8 @@ NODES = 100
 STARTING = 100
 MANY = 1000
 MINUTES = 1.0
-CYCLES = 12
+CYCLES = 20
+WARM_REAL_S = 75.0
 CYCLE_PODS = 50
 SETTLE_REAL_S = 20.0
 CATCH_UP_REAL_S = 5.0
@@ -198,15 +199,17 @@ class Bench:
         )
 
     async def soak(self) -> Sequence[figure.Figure]:
-        """Memory over cycles of pods that come and go."""
-        self._say(f"{CYCLES} times {CYCLE_PODS} pods that come and go")
-        samples = []
-        for number in range(CYCLES):
+        """Memory over cycles of pods that come and go, once what is remembered for a minute is."""
+        self._say(f"{CYCLE_PODS} pods that come and go, for {WARM_REAL_S:.0f} s and {CYCLES} times")
+        warm_at_s = time.monotonic() + WARM_REAL_S
+        samples: list[tuple[float, float]] = []
+        while len(samples) < CYCLES:
             await self._fleet.put("cycle", CYCLE_PODS, fleet.PLAIN, {})
             await self._fleet.all_ready("cycle", CYCLE_PODS)
             await self._fleet.take_away("cycle")
-            samples.append((float(number), float(self._fleet.usage().rss_bytes)))
-        grown = soak.growth(samples[CYCLES // 3 :])
+            if time.monotonic() >= warm_at_s:
+                samples.append((float(len(samples)), float(self._fleet.usage().rss_bytes)))
+        grown = soak.growth(samples)
         unit, count = "bytes/pod", CYCLES * CYCLE_PODS
         return (
             figure.Figure(
