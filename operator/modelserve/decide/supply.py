@@ -134,7 +134,9 @@ def expected_s(
     elif replica.state is State.UNSCHEDULABLE:
         since_s = replica.unschedulable_since_s
         since_s = replica.created_s if since_s is None else since_s
-        guess_s = max(now_s, since_s + parameters.gpus.provision_s) + cold_start_s
+        # A cold start for which a node has to come contains that.
+        provision_s = parameters.gpus.provision_s
+        guess_s = max(now_s, since_s + provision_s) + max(0.0, cold_start_s - provision_s)
     else:
         guess_s = replica.created_s + cold_start_s
     return max(guess_s, now_s + OVERDUE_GUESS_S)

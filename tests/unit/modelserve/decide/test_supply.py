@@ -8,7 +8,9 @@ from modelserve.decide import observation, supply
 
 State = observation.ReplicaState
 PARAMETERS = observation.Parameters(slots=8, cold_start_s=90, service_s=10)
-GROWING = replace(PARAMETERS, gpus=observation.GpuRoom(0, can_grow=True, provision_s=100))
+GROWING = replace(
+    PARAMETERS, cold_start_s=190, gpus=observation.GpuRoom(0, can_grow=True, provision_s=100)
+)
 
 
 def classify(
