@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 SHUTDOWN_REAL_S = 1.0
 # To the API server: its watches, and the writes at once of pods, events and Leases.
-CONNECTIONS = 72
+CONNECTIONS = 60
 PORT_FILE = "kubelet-port"
 # Objects until the youngest are looked through, and how often until the older ones are too.
 GC_THRESHOLDS = (20_000, 20, 50)

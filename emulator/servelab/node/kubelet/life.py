@@ -126,6 +126,7 @@ class PodLife:
             for instance in self.state.cri.running(now_real_s):
                 spec = next(s for s in self.pod.containers if s.name == instance.name)
                 self.state.emit(spec, "Killing", wording.stopping(spec.name))
+        self.worker.abandon()
         taken, self.state.out = self.state.out, []
         return taken
 

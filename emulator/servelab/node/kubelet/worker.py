@@ -83,6 +83,12 @@ class Worker:
         if self._idle or self.pod.ending:
             self.resume_s = ASAP
 
+    def abandon(self) -> None:
+        """Nothing of it goes on. Steps that wait hold it, and it holds them, until now."""
+        if self._steps is not None:
+            self._steps.close()
+        self._steps, self.resume_s, self.finished = None, NEVER, True
+
     def _live(self, now_s: float) -> Steps:
         first = True
         while not self.ending and self.pod.phase not in state.TERMINAL:

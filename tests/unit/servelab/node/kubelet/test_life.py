@@ -391,3 +391,10 @@ def test_a_volume_of_the_node_that_cannot_be_mounted_is_told(play: Any) -> None:
     text = 'MountVolume.SetUp failed for volume "v" : is not a directory'
     assert pod.told("FailedMount") == [text]
     assert pod.status["phase"] == "Pending"
+
+
+def test_of_a_pod_that_is_gone_nothing_goes_on(play: Any) -> None:
+    pod = play().run(10)
+    assert not pod.life.finished
+    pod.life.removed(pod.now)
+    assert pod.life.finished
