@@ -27,6 +27,7 @@ class Demand(NamedTuple):
     sampled: bool  # at least one engine with usable figures
     missing: tuple[str, ...]  # gateways, or ready replicas without a usable sample
     failing: tuple[str, ...]  # the same, but for replicas too young to have been scraped
+    failing_at_s: float | None = None  # when the first of those left out will count as failing
 
     @property
     def on_replicas(self) -> float:
@@ -59,7 +60,7 @@ def measure(
     failing: list[str] = list(missing)
     loads: dict[str, float] = {}
     waiting_sum = running_sum = 0.0
-    sampled = False
+    sampled, failing_at_s = False, None
     for replica in seen.replicas:
         if replica.state is TERMINATING:
             continue
@@ -83,8 +84,11 @@ def measure(
             if replica.serves:
                 missing.append(replica.name)
                 ready_s = replica.ready_since_s
-                if ready_s is None or now_s - ready_s > parameters.sample_grace_s:
+                at_s = now_s if ready_s is None else ready_s + parameters.sample_grace_s
+                if at_s <= now_s:
                     failing.append(replica.name)
+                elif failing_at_s is None or at_s < failing_at_s:
+                    failing_at_s = at_s
         loads[replica.uid] = load
     held, refused = (signal.held, signal.refused_recently) if gateways else (0, 0)
     return Demand(
@@ -98,4 +102,5 @@ def measure(
         sampled,
         tuple(missing),
         tuple(failing),
+        failing_at_s,
     )

@@ -57,6 +57,7 @@ def revisit_s(
     """The next instant at which time alone may change the answer; None for a model at rest."""
     parameters, now_s = view.parameters, view.now_s
     instants = [verdict.at_s, claim.force_at_s, seen.awake_until_s, seen.fence_retry_s]
+    instants.append(view.demand.failing_at_s)
     if view.supply.starting_s:
         instants.append(view.supply.starting_s[0])
     if view.supply.next_change_s is not None:

@@ -91,7 +91,9 @@ class Rollouts:
         applied = memory.applied
         rendered = self._render(modelserve, spec, frozen, live, live_pace(live))
         template = children.rendered_digest(rendered["spec"]["template"])
-        starts = template != applied.rendered.get(TEMPLATE)
+        before = applied.rendered.get(TEMPLATE)
+        # An operator that has just started knows of no template before: what is in force stays.
+        starts = before is not None and template != before
         pace = choose_pace(live, seen, spec.gpu.tensor_parallel, starts=starts)
         rendered = self._render(modelserve, spec, frozen, live, pace)
         ours, theirs = children.rendered_digest(rendered), children.live_digest(live)

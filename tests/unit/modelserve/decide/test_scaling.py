@@ -117,6 +117,15 @@ def test_a_quiet_model_is_looked_at_a_few_times_and_then_never_again() -> None:
     assert now_s == looks.NOW_S + parameters.cooldown_s
 
 
+def test_a_replica_too_young_for_figures_is_looked_at_again_once_it_is_not() -> None:
+    young = looks.pod("a", running=None, waiting=None, ready_since_s=looks.NOW_S - 1)
+    floor = {"min_replicas": 1, "max_replicas": 1}
+    first = looks.decide(looks.seen(young), **floor)
+    assert (first.signal_ok, first.revisit_at_s) == (True, looks.NOW_S + 2)
+    then = looks.decide(looks.seen(young), now_s=looks.NOW_S + 2, **floor)
+    assert (then.signal_ok, then.signal_missing) == (False, ("a",))
+
+
 def test_a_decision_that_asks_to_be_revisited_names_a_later_instant() -> None:
     decision = looks.decide(looks.seen(looks.pod("a", load=3), held=2), looks.busy(1.0))
     assert decision.revisit_at_s is not None

@@ -31,6 +31,18 @@ async def test_a_rollout_surges_only_where_gpus_are_free(gpus: int, surge: int) 
     assert (rolling["maxSurge"], rolling["maxUnavailable"]) == (surge, 1 - surge)
 
 
+async def test_an_operator_just_started_leaves_a_deployment_at_rest_as_it_is() -> None:
+    stage = Stage()
+    await stage.add_node(gpus=1)
+    await stage.apply()
+    await stage.turn()
+    await stage.wake()
+    before = (await stage.deployment())["metadata"]["generation"]
+    stage.restart()
+    await stage.turn()
+    assert (await stage.deployment())["metadata"]["generation"] == before
+
+
 async def unplaced(stage: Stage, pod: str) -> None:
     """A pod that the scheduler finds no node for."""
     await stage.start_pod(pod, node="")
