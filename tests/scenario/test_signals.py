@@ -1,6 +1,7 @@
 """Invariants 6 and 7: figures that are missing, odd, or of pods on their way out."""
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -68,6 +69,18 @@ def test_silent_gateways_never_shrink(plant: Plants, parameters: observation.Par
     assert record.Reason.NO_SIGNAL in run.decisions[-1].limits
 
 
+def seen_late(
+    lag_s: float, *more: observation.Replica
+) -> Callable[[observation.Observation, float], observation.Observation]:
+    """What is seen where the watch shows pods so much later, and these besides."""
+
+    def distort(seen: observation.Observation, now_s: float) -> observation.Observation:
+        known = (each for each in seen.replicas if each.created_s <= now_s - lag_s)
+        return replace(seen, replicas=(*known, *more))
+
+    return distort
+
+
 @given(
     load=st.integers(0, 1000),
     waiting=st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True)),
@@ -96,29 +109,12 @@ def test_terminating_pods_change_nothing(
         )
         for i in range(count)
     )
-
-    def late(seen: observation.Observation, now_s: float) -> observation.Observation:
-        known = tuple(each for each in seen.replicas if each.created_s <= now_s - lag_s)
-        return replace(seen, replicas=known)
-
-    def haunted(seen: observation.Observation, now_s: float) -> observation.Observation:
-        known = late(seen, now_s)
-        return replace(known, replicas=(*known.replicas, *ghosts))
-
-    given_ = replace(
-        parameters,
-        cold_start_s=20.0,
-        drain_s=5.0,
-        cooldown_s=60.0,
-        gpus=observation.GpuRoom(room),
-    )
+    rules = replace(parameters, cold_start_s=20.0, drain_s=5.0, cooldown_s=60.0)
+    rules = replace(rules, gpus=observation.GpuRoom(room))
     arrivals = [*steadily(3, 100), *(100 + at_s for at_s in steadily(0.3, 150))]
-
-    def played(distort: Any) -> list[tuple[float, int]]:
-        run = plant(given_, arrivals, cold_start_s=20.0, step_s=1, distort=distort).run(450)
-        writes: list[tuple[float, int]] = run.writes
-        return writes
-
-    without = played(late)
-    assert played(haunted) == without
-    assert without[-1][1] == 0
+    alone, haunted = (
+        plant(rules, arrivals, cold_start_s=20.0, step_s=1, distort=seen).run(450)
+        for seen in (seen_late(lag_s), seen_late(lag_s, *ghosts))
+    )
+    assert haunted.writes == alone.writes
+    assert alone.writes[-1][1] == 0

@@ -24,7 +24,8 @@ log = logging.getLogger(__name__)
 
 # (newest view, the one before of the same gateway and epoch, or None)
 OnSnapshot = Callable[[ports.GatewayView, ports.GatewayView | None], None]
-OnGone = Callable[[str], None]
+# (names of the live gateways that have spoken within 10 s)
+OnTurnout = Callable[[frozenset[str]], None]
 
 _SWEEP_REAL_S = 1.0
 _ANSWER = aiohttp.ClientTimeout(total=wire.FENCE_ANSWER_REAL_S)
@@ -33,8 +34,8 @@ _ANSWER = aiohttp.ClientTimeout(total=wire.FENCE_ANSWER_REAL_S)
 class Gateways:
     """ports.DemandSource. ``async with`` it and ``run`` it as a task.
 
-    ``on_snapshot`` is called for each snapshot as it comes, ``on_gone`` with the name of a gateway
-    that is live no more; both in the event loop.
+    ``on_snapshot`` is called for each snapshot as it comes, ``on_turnout`` when the set of gateways
+    whose figures count has changed; both in the event loop.
     """
 
     def __init__(
@@ -45,7 +46,7 @@ class Gateways:
         clock: ports.Clock,
         *,
         on_snapshot: OnSnapshot | None = None,
-        on_gone: OnGone | None = None,
+        on_turnout: OnTurnout | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.leases = cache.Store(
@@ -54,7 +55,8 @@ class Gateways:
         self._token = token
         self._clock = clock
         self._on_snapshot = on_snapshot
-        self._on_gone = on_gone
+        self._on_turnout = on_turnout
+        self._turnout: frozenset[str] = frozenset()
         self._rng = rng or random.Random()
         self._links: dict[str, links.Link] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -145,15 +147,18 @@ class Gateways:
         )
 
     def sweep(self) -> None:
-        """Report those that lapsed since the last time; ``run`` does it every second."""
+        """Report what changed by time alone since the last time; ``run`` does it every second."""
         now = self._clock.real_s()
         live = {name for name, link in self._links.items() if link.is_live(now)}
         for name in self._live - live:
             log.warning("gateway %s is live no more: no Lease renewal, no snapshot", name)
             self._forget_shares(name)
-            if self._on_gone is not None:
-                self._on_gone(name)
         self._live = live
+        turnout = frozenset(view.snapshot.gateway for view in self.gateways())
+        if turnout != self._turnout:
+            self._turnout = turnout
+            if self._on_turnout is not None:
+                self._on_turnout(turnout)
 
     def _on_lease(self, old: ports.Object | None, new: ports.Object | None) -> None:
         name = (new or old or {})["metadata"]["name"]

@@ -107,14 +107,15 @@ class EventSink:
         message: str,
         *,
         field_path: str = "",
+        at_wall_s: float | None = None,
     ) -> None:
         """Queue an event about an object (its apiVersion, kind and metadata are enough).
 
-        ``field_path`` names a part of it: ``spec.containers{engine}``.
+        ``field_path`` names a part of it: ``spec.containers{engine}``; ``at_wall_s`` is when it
+        happened, if not now.
         """
-        event = _Event(
-            subject, kind, reason, message[:MESSAGE_LIMIT], field_path, self._clock.wall_s()
-        )
+        at_wall_s = self._clock.wall_s() if at_wall_s is None else at_wall_s
+        event = _Event(subject, kind, reason, message[:MESSAGE_LIMIT], field_path, at_wall_s)
         try:
             if not self._allowed(_identity(subject)):
                 raise asyncio.QueueFull

@@ -7,7 +7,6 @@ KIND = "ModelServe"
 PLURAL = "modelserves"
 
 EMULATOR_GROUP = "emulator.modelserve.dev"
-EMULATOR_API_VERSION = f"{EMULATOR_GROUP}/{VERSION}"
 POOL_KIND = "GPUPool"
 POOL_PLURAL = "gpupools"
 
@@ -19,7 +18,6 @@ EMULATOR = "modelserve-emulator"
 OPERATOR_LEASE = "modelserve-operator"
 TIME_CONFIG_MAP = "modelserve-time"  # data.timeScale
 TIME_SCALE_KEY = "timeScale"
-POOLS_CONFIG_MAP = "modelserve-pools"
 
 # Field managers of server-side apply.
 MANAGER = "modelserve"  # everything about the children but the replica count
@@ -65,7 +63,9 @@ IMAGES = f"{EMULATOR_GROUP}/images"  # JSON by image: what its node and registry
 GPUS = f"{EMULATOR_GROUP}/gpus"  # UUIDs of the GPUs a pod has, separated by commas
 NODE_GPU = f"{EMULATOR_GROUP}/gpu"  # on emulated nodes: the GPU's key in the catalogue
 NODE_GPU_COUNT = f"{EMULATOR_GROUP}/gpu-count"  # however they are cut, shared or handed out
+NODE_MIG_PROFILE = f"{EMULATOR_GROUP}/mig-profile"  # whose slices its nvidia.com/gpu are
 DEVICES_AT = f"{EMULATOR_GROUP}/devices-at"  # Unix seconds at which a new node has its GPUs
+DRAIN_NOTICE = f"{EMULATOR_GROUP}/drain-notice-seconds"  # which it has when its pool is gone
 GONE_AT = f"{EMULATOR_GROUP}/gone-at"  # Unix seconds at which a draining node is switched off
 
 # On the Leases of emulated nodes, where several emulators share them: which one plays the node.

@@ -3,17 +3,23 @@
 import re
 from typing import Annotated, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
+from modelserve.api import names
 from modelserve.api.faults import Fault
 from modelserve.api.schema import Amount, Name, Node, Rate
 
 _WORD = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_WORD}"
+# Labels that say which node it is, and whose.
+_OF_EACH = ("kubernetes.io/hostname", names.LABEL_POOL, names.LABEL_VIRTUAL)
 
 
 class ElasticNodes(Node):
     """Nodes that come when pods do not fit and go when idle."""
+
+    # The schema has no form for a number or fields: the API server lets every field through.
+    model_config = Node.model_config | ConfigDict(extra="forbid")
 
     min: Annotated[int, Field(ge=0, le=10_000)] = Field(0, description="Nodes that always stand.")
     max: Annotated[int, Field(ge=1, le=10_000)] = Field(description="Most nodes.")
@@ -41,8 +47,8 @@ class PoolDrain(Node):
 
     notice_seconds: Annotated[float, Field(ge=0, le=86_400)] = Field(
         120,
-        description="From cordoned and tainted to off, in seconds. Pods are deleted with their "
-        "grace at once; what is left at the end goes with the machine.",
+        description="From cordoned and tainted to off, in seconds. Pods are evicted, as soon as "
+        "disruption budgets let them; what is left at the end goes with the machine.",
     )
 
 
@@ -54,7 +60,10 @@ class PoolMig(Node):
         description="single: slices are nvidia.com/gpu, of one profile; mixed: nvidia.com/mig-….",
     )
     profiles: dict[str, Annotated[int, Field(ge=1, le=7)]] = Field(
-        min_length=1, max_length=8, description="Slices of one GPU by profile, such as 1g.10gb: 7."
+        min_length=1,
+        max_length=8,
+        description="Slices of one GPU by profile, such as 1g.10gb: 7. An engine on one has the "
+        "slice's memory, and its part of bandwidth and multiprocessors.",
     )
 
 
@@ -181,9 +190,21 @@ class GPUPoolSpec(Node):
         for key, value in labels.items():
             if not re.fullmatch(_KEY, key):
                 raise ValueError(f"{key!r} is no label's name; write for instance example.com/team")
+            if key in _OF_EACH:
+                raise ValueError(f"{key} is every node's own and no pool's to set; leave it out")
             if value and not re.fullmatch(_WORD, value):
                 raise ValueError(f"{value!r} is no value of a label; write for instance blue-2")
         return labels
+
+    @field_validator("taints")
+    @classmethod
+    def _once(cls, taints: list[Taint] | None) -> list[Taint] | None:
+        seen: set[tuple[str, str]] = set()
+        for taint in taints or ():
+            if (taint.key, taint.effect) in seen:
+                raise ValueError(f"{taint.key}:{taint.effect} is there twice; leave one out")
+            seen.add((taint.key, taint.effect))
+        return taints
 
     @property
     def node_count(self) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from modelserve.api import template as templates
 from modelserve.api.schema import Bytes, Name, Node, Rate, Rule, Seconds, Window, rules
 
 
@@ -335,42 +336,6 @@ class Gateway(Node):
     )
 
 
-class Toleration(Node):
-    """A toleration, as in a pod."""
-
-    key: Annotated[str, Field(max_length=317)] | None = None
-    operator: Literal["Exists", "Equal"] | None = None
-    value: Annotated[str, Field(max_length=63)] | None = None
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
-    toleration_seconds: int | None = None
-
-
-class Resources(Node):
-    """Requests and limits of the engine container besides its GPUs, such as cpu and memory."""
-
-    requests: dict[str, Annotated[str, Field(max_length=64)]] = Field(default={})
-    limits: dict[str, Annotated[str, Field(max_length=64)]] = Field(default={})
-
-
-class Template(Node):
-    """What the pods carry besides."""
-
-    labels: dict[str, Annotated[str, Field(max_length=63)]] = Field(
-        default={}, description="Further labels of the pods."
-    )
-    annotations: dict[str, Annotated[str, Field(max_length=262_144)]] = Field(
-        default={}, description="Further annotations of the pods."
-    )
-    tolerations: list[Toleration] = Field(
-        default=[], max_length=64, description="Further tolerations; the GPU taint's is there."
-    )
-    node_selector: dict[str, Annotated[str, Field(max_length=63)]] = Field(
-        default={}, description="Further labels a node must have; the GPU product is one already."
-    )
-    resources: Resources = Resources()
-    priority_class_name: Name | None = Field(None, description="Priority class of the pods.")
-
-
 class ModelServeSpec(Node):
     """A model, the engine and GPUs that serve it, and how it scales."""
 
@@ -387,7 +352,7 @@ class ModelServeSpec(Node):
     drain_seconds: Annotated[int, Field(ge=0, le=86_400)] = Field(
         120, description="Seconds a leaving replica gets to finish its streams."
     )
-    template: Template = Template()
+    template: templates.Template = templates.Template()
     model_config = Node.model_config | ConfigDict(
         json_schema_extra=rules(
             Rule(

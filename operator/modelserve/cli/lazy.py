@@ -1,8 +1,11 @@
 """Command groups that import a subcommand when it is called, so that help is quick."""
 
+import difflib
 import errno
 import importlib
+import io
 import signal
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +20,12 @@ Table = Mapping[str, tuple[str, str]]
 _OURS = ("", "modelserve", "servelab")
 # What a shell says of a command that Ctrl-C ended.
 INTERRUPTED = 128 + signal.SIGINT
+
+
+class Interrupted(click.ClickException):
+    """Ctrl-C came where more is to be said of it than that."""
+
+    exit_code = INTERRUPTED
 
 
 class LazyGroup(click.Group):
@@ -43,6 +52,16 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; for a name that there is not, with the nearest ones that there are."""
+        near = difflib.get_close_matches(args[0], self.table, n=2) if args else []
+        if near and args[0] not in self.table:
+            said = f"No such command {args[0]!r}; did you mean {' or '.join(near)}?"
+            raise click.UsageError(said, ctx)
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands from the table, importing none."""
         with formatter.section("Commands"):
@@ -51,8 +70,12 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run it; what we raise on purpose becomes one sentence and exit code 1, bad input 2.
 
-        Ctrl-C, where the command does not take it itself, ends with 130.
+        Ctrl-C, where the command does not take it itself, ends with 130. Characters that the
+        locale's encoding lacks are printed as question marks.
         """
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
         except errors.InputError as failure:

@@ -55,5 +55,6 @@ def _of_context(file: Path) -> str | None:
         current = document.get("current-context")
         contexts = {c["name"]: c.get("context") or {} for c in document.get("contexts") or ()}
         return contexts.get(current, {}).get("namespace")
-    except (OSError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+    except (OSError, ValueError, yaml.YAMLError, AttributeError, KeyError, TypeError):
+        # What is wrong with the file is told where it is used.
         return None

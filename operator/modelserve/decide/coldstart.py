@@ -11,6 +11,7 @@ from enum import StrEnum
 from modelserve.api import quantities, status
 from modelserve.catalog import gpus, images, layers, storage, warmup
 from modelserve.decide import moving, nodefacts
+from modelserve.engines import streaming
 from modelserve.engines.types import Launch
 
 # Real schedulers bind a pod that fits within some tens of milliseconds.
@@ -158,9 +159,10 @@ def explain(planned: Plan) -> str:
             f"{_per_s(down.limit.bytes_per_s)} ({down.limit.binds}), unpack {pull.unpack_s:.1f} s "
             f"at {_per_s(pull.unpack_bytes_per_s)}, overlapped but for a layer"
         ]
+    each = f"{weights.times} × " if weights.times > 1 else ""
     lines.append(
-        f"weight load {weights.duration_s:.1f} s: {quantities.format_bytes(weights.n_bytes)} at "
-        f"{_per_s(weights.limit.bytes_per_s)} (limit: {weights.limit.binds})"
+        f"weight load {weights.duration_s:.1f} s: {each}{quantities.format_bytes(weights.n_bytes)} "
+        f"at {_per_s(weights.limit.bytes_per_s)} (limit: {weights.limit.binds})"
     )
     parts = ", ".join(f"{part.name} {part.duration_s:.1f} s" for part in planned.warm_up)
     lines.append(f"warm-up {planned.warm_up_s:.1f} s: {parts}")
@@ -206,9 +208,11 @@ def weights(
     """The weight read of all ranks: min of node's share, spec's rate, loader, PCIe to the GPUs.
 
     Each rank copies its own shard, and maps the files it is in: together they read the checkpoint
-    once. ``warm``: from the node's page cache, if its storage has one.
+    once. Where each streams all of it, objects are read once a rank; files are read from their
+    device once, and copied out of the page cache once a rank. ``warm``: from the node's page cache,
+    if its storage has one.
     """
-    ranks = launch.tensor_parallel
+    ranks, times = launch.tensor_parallel, streaming.whole_reads(launch)
     pcie = ranks * gpu.pcie_bytes_per_s * warmup.host_to_gpu_share()
     limits = [moving.Limit(moving.Binds.PCIE, pcie, shared=False)]
     where = launch.storage_class
@@ -220,10 +224,15 @@ def weights(
     if where is not None:
         ceiling = where.loader_bytes_per_s(launch.loader, ranks)
         limits.append(moving.Limit(moving.Binds.LOADER, ceiling, shared=False))
+    if times > 1 and page_cacheable(launch) and not warm:
+        memory = storage.find("page-cache").loader_bytes_per_s(launch.loader, ranks)
+        limits.append(moving.Limit(moving.Binds.PAGE_CACHE, memory / times, shared=False))
+        times = 1
     return moving.Transfer(
         n_bytes=launch.model.weight_bytes(launch.quantization),
         limits=tuple(limits),
         latency_s=where.latency_s if where is not None else 0.0,
+        times=times,
     )
 
 

@@ -5,7 +5,8 @@ begins a new key at zero, and one that comes back into sight is taken up where i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from modelserve.api import wire
 from modelserve.decide import observation
@@ -16,8 +17,7 @@ Key = tuple[str, str]  # gateway, epoch
 REMEMBERED = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(NamedTuple):
     """One gateway's counters of one model, as last seen."""
 
     arrivals: int = 0
@@ -25,16 +25,17 @@ class Totals:
     service_sum_s: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Counters:
+NO_TOTALS = Totals()
+
+
+class Counters(NamedTuple):
     """What has been accounted for of one model; ``primed`` after the first look at gateways."""
 
-    seen: Mapping[Key, Totals] = field(default_factory=dict)
+    seen: Mapping[Key, Totals] = MappingProxyType({})
     primed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Merged:
+class Merged(NamedTuple):
     """All live gateways' figures of one model."""
 
     signal: observation.GatewaySignal
@@ -60,11 +61,11 @@ def merge(
         live += 1
         key = (snapshot.gateway, snapshot.epoch)
         live_keys.add(key)
-        model = next(
-            (m for m in snapshot.models if m.name == name and m.namespace == namespace), None
-        )
-        if model is None:
-            seen.setdefault(key, Totals())
+        for model in snapshot.models:
+            if model.name == name and model.namespace == namespace:
+                break
+        else:
+            seen.setdefault(key, NO_TOTALS)
             continue
         held += max(0, model.held)
         refused += max(0, model.refused_recently)
@@ -73,7 +74,7 @@ def merge(
             in_flight[uid] = in_flight.get(uid, 0) + max(0, count)
         admitted.update(model.admitted)
         total = Totals(model.arrivals, model.completions, model.service_sum_s)
-        before = seen.get(key, Totals() if counters.primed else total)
+        before = seen.get(key, NO_TOTALS if counters.primed else total)
         arrivals += max(0, total.arrivals - before.arrivals)
         completions += max(0, total.completions - before.completions)
         service_sum_s += max(0.0, total.service_sum_s - before.service_sum_s)
@@ -83,6 +84,5 @@ def merge(
     signal = observation.GatewaySignal(
         live, held, oldest_s, refused, arrivals, completions, service_sum_s
     )
-    return Merged(signal, in_flight, frozenset(admitted)), Counters(
-        seen, counters.primed or live > 0
-    )
+    told = Merged(signal, in_flight, frozenset(admitted))
+    return told, Counters(seen, counters.primed or live > 0)

@@ -55,9 +55,10 @@ def measure(
 ) -> Demand:
     """Add up the demand of one model."""
     signal = seen.signal
-    gateways = signal.live_gateways > 0 and usable(signal.held) and usable(signal.refused_recently)
+    held, refused = signal.held, signal.refused_recently
+    gateways = signal.live_gateways > 0 and usable(held) and usable(refused)
     missing: list[str] = [] if gateways else ["the gateways"]
-    failing: list[str] = list(missing)
+    failing: list[str] = [] if gateways else ["the gateways"]
     loads: dict[str, float] = {}
     waiting_sum = running_sum = 0.0
     sampled, failing_at_s = False, None
@@ -90,7 +91,8 @@ def measure(
                 elif failing_at_s is None or at_s < failing_at_s:
                     failing_at_s = at_s
         loads[replica.uid] = load
-    held, refused = (signal.held, signal.refused_recently) if gateways else (0, 0)
+    if not gateways:
+        held = refused = 0
     return Demand(
         held + refused + waiting_sum + running_sum,
         held,

@@ -2,8 +2,9 @@
 
 Slots ÷ Ŝ is only the first guess: Ŝ is of the load there was, and long prompts are worked on one
 after the other, however many slots there are. So completions are counted while every ready replica
-is full, has been so for Ŝ, and none came or went; from completion to completion, since requests
-that began together end together.
+is full, has been so for Ŝ, and none came or went. Requests that began together end together, so it
+goes from completion to completion and over a whole Ŝ: in less, what one replica ends at once is a
+spurt, and until the next one ends its batch a lull.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,8 @@ class Drain(NamedTuple):
     busy_s: float = 0.0
     full_since_s: float | None = None
     ready: int = 0
-    counted_s: float | None = None  # the last completion that was counted
+    counted_s: float | None = None  # the completion from which the count under way began
+    counted: int = 0  # completions since then
     looked_s: float = 0.0
 
     def rate_per_s(self, slots: int, service_s: float) -> float:
@@ -57,13 +59,17 @@ def advance(
         return past if past.full_since_s is None else Drain(past.done, past.busy_s)
     apart = now_s - past.looked_s > max(APART_S, 2 * service_s)
     if past.full_since_s is None or past.ready != ready or apart:
-        return Drain(past.done, past.busy_s, now_s, ready, None, now_s)
-    completions, since_s = seen.signal.completions, past.full_since_s
+        return Drain(past.done, past.busy_s, now_s, ready, looked_s=now_s)
+    since_s, completions = past.full_since_s, seen.signal.completions
+    past = past._replace(looked_s=now_s)
     if completions <= 0 or now_s - since_s < service_s:
-        return Drain(past.done, past.busy_s, since_s, ready, past.counted_s, now_s)
+        return past
     if past.counted_s is None or now_s <= past.counted_s:
-        return Drain(past.done, past.busy_s, since_s, ready, now_s, now_s)
-    took_s = (now_s - past.counted_s) * ready
-    kept = max(0.0, 1 - took_s / MEMORY_S)
-    done, busy_s = past.done * kept + completions, past.busy_s * kept + took_s
-    return Drain(done, busy_s, since_s, ready, now_s, now_s)
+        return past._replace(counted_s=now_s)
+    counted, took_s = past.counted + completions, now_s - past.counted_s
+    if took_s < service_s:
+        return past._replace(counted=counted)
+    busy_s = took_s * ready
+    kept = max(0.0, 1 - busy_s / MEMORY_S)
+    done, busy_s = past.done * kept + counted, past.busy_s * kept + busy_s
+    return past._replace(done=done, busy_s=busy_s, counted_s=now_s, counted=0)

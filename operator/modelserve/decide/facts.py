@@ -1,11 +1,23 @@
 """What a status is made of: what was seen, what was decided, and what stands around."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from modelserve.api import spec as specs
 from modelserve.api import timestamps
 from modelserve.decide import coldstart, demand, observation, record
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Why the children cannot be brought to what the spec asks for.
+
+    ``scales``: a Deployment of ours is there, as it was, and its count still follows demand.
+    """
+
+    reason: str
+    message: str
+    scales: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +37,9 @@ class Facts:
     now_wall_s: float
     scale: float
     rolling_out: bool = False
-    name_taken: str = ""  # somebody else's object has a child's name
+    blocked: Block | None = None
+    troubles: Mapping[str, str] = field(default_factory=dict)  # by UID: why it does not run
+    pods_refused: str = ""  # why the API server takes no pods of the Deployment
     slots: int = 1
     served_name_holder: str = ""  # an older ModelServe that answers to the same name
     foreign_managers: tuple[str, ...] = ()

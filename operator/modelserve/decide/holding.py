@@ -239,17 +239,17 @@ class Holding:
         """The figures for the operator."""
         since = self._line.oldest_since_real_s()
         return wire.ModelDemand(
-            namespace=namespace,
-            name=name,
-            held=self.held,
-            oldest_held_s=0.0 if since is None else max(0.0, now_real_s - since),
-            refused_recently=self._refused.total(now_real_s),
-            in_flight=dict(self._fleet.in_flight),
-            admitted=self.admitted,
-            arrivals=self.arrivals,
-            completions=self.completions,
-            service_sum_s=self.service_sum_s,
-            fenced=self._fences.newest_id,
+            namespace,
+            name,
+            self.held,
+            0.0 if since is None else max(0.0, now_real_s - since),
+            self._refused.total(now_real_s),
+            dict(self._fleet.in_flight),
+            self.admitted,
+            self.arrivals,
+            self.completions,
+            self.service_sum_s,
+            self._fences.newest_id,
         )
 
     # --- how --------------------------------------------------------------------------------------

@@ -10,14 +10,15 @@ from modelserve.api import timestamps
 from modelserve.api.status import ConditionType
 from modelserve.decide import wording
 from modelserve.decide.facts import Facts
-from modelserve.decide.observation import ReplicaState
+from modelserve.decide.observation import Replica, ReplicaState
 from modelserve.decide.record import Reason
 
 _STUCK_WORDS: Mapping[ReplicaState, str] = {
     ReplicaState.UNSCHEDULABLE: "no node has room for it",
     ReplicaState.STUCK: "it does not start",
 }
-_LIMITS = (
+# What ScalingLimited names: the first of these that counts.
+LIMITS = (
     Reason.INSUFFICIENT_GPU,
     Reason.AT_MAXIMUM,
     Reason.AT_MINIMUM,
@@ -52,8 +53,8 @@ def conditions(
     if facts.rolling_out:
         message = "a new version of the pods is being rolled out"
         found.append(Fact(ConditionType.RECONCILING, "True", "RollingOut", message))
-    if facts.name_taken:
-        found.append(Fact(ConditionType.STALLED, "True", "NameTaken", facts.name_taken))
+    if (blocked := facts.blocked) is not None:
+        found.append(Fact(ConditionType.STALLED, "True", blocked.reason, blocked.message))
     return stamped(found, before, facts.generation, facts.now_wall_s)
 
 
@@ -95,8 +96,8 @@ def is_true(kind: ConditionType, status: statuses.ModelServeStatus) -> bool:
 
 
 def _ready(facts: Facts) -> Fact:
-    if facts.name_taken:
-        return Fact(ConditionType.READY, "False", "NameTaken", facts.name_taken)
+    if (blocked := facts.blocked) is not None:
+        return Fact(ConditionType.READY, "False", blocked.reason, blocked.message)
     message = "the spec is valid and requests are accepted, warm or cold"
     return Fact(ConditionType.READY, "True", "Accepting", message)
 
@@ -108,6 +109,8 @@ def _available(facts: Facts) -> Fact:
         return Fact(ConditionType.AVAILABLE, "True", "ReplicaReady", message)
     if not facts.seen.live_count:
         message = "at zero: a request wakes the model"
+        if facts.blocked is not None and not facts.blocked.scales:
+            message = "at zero, and stalled: requests are answered with 503"
         if facts.spec.scaling.mode is specs.Mode.MANUAL:
             message = "spec.replicas is 0 in mode Manual: requests are answered with 503"
         return Fact(ConditionType.AVAILABLE, "False", "AtZero", message)
@@ -122,8 +125,8 @@ def _active(facts: Facts) -> Fact:
 
 def _able_to_scale(facts: Facts) -> Fact:
     mode, decision = facts.spec.scaling.mode, facts.decision
-    if facts.name_taken:
-        return Fact(ConditionType.ABLE_TO_SCALE, "False", "NameTaken", facts.name_taken)
+    if (blocked := facts.blocked) is not None and not blocked.scales:
+        return Fact(ConditionType.ABLE_TO_SCALE, "False", blocked.reason, blocked.message)
     if mode is specs.Mode.DRY_RUN:
         message = "mode DryRun: decisions are recorded, nothing is written"
         return Fact(ConditionType.ABLE_TO_SCALE, "False", "DryRun", message)
@@ -134,7 +137,7 @@ def _able_to_scale(facts: Facts) -> Fact:
 
 def _limited(facts: Facts) -> Fact:
     limits = facts.decision.limits
-    limit = next((known for known in _LIMITS if known in limits), None)
+    limit = next((known for known in LIMITS if known in limits), None)
     if limit is None:
         message = "the replica count is what the policy asks for"
         return Fact(ConditionType.SCALING_LIMITED, "False", "DesiredWithinLimits", message)
@@ -154,17 +157,22 @@ def _metrics(facts: Facts) -> Fact:
 def _degraded(facts: Facts) -> Fact:
     kind, stuck = ConditionType.DEGRADED, facts.decision.stuck_uids
     if stuck:
-        named = [
-            f"{r.name} ({_STUCK_WORDS.get(r.state, 'overdue')})"
-            for r in facts.seen.replicas
-            if r.uid in stuck
-        ]
+        named = [f"{r.name} ({_trouble(facts, r)})" for r in facts.seen.replicas if r.uid in stuck]
         message = f"{wording.replicas(len(stuck))} stuck: {', '.join(sorted(named)[:5])}"
         return Fact(kind, "True", "ReplicasStuck", message)
+    if facts.pods_refused:
+        message = f"the API server takes no pods: {facts.pods_refused}"
+        return Fact(kind, "True", "PodsRefused", message)
     if not facts.pool_nodes:
         message = f"no node has the GPU {facts.gpu_title}: replicas will wait for one"
         return Fact(kind, "True", "NoPool", message)
     return _questionable(facts) or Fact(kind, "False", "AsExpected", "nothing is amiss")
+
+
+def _trouble(facts: Facts, replica: Replica) -> str:
+    word = _STUCK_WORDS.get(replica.state, "overdue")
+    told = facts.troubles.get(replica.uid)
+    return f"{word}: {told}" if told else word
 
 
 def _questionable(facts: Facts) -> Fact | None:

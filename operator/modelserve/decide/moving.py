@@ -31,11 +31,17 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Bytes that pass all of ``limits`` at once, after ``latency_s``."""
+    """Bytes that pass all of ``limits`` at once, so many times each, after ``latency_s``."""
 
     n_bytes: int
     limits: tuple[Limit, ...]
     latency_s: float = 0.0
+    times: int = 1
+
+    @property
+    def moved_bytes(self) -> int:
+        """What passes the limits."""
+        return self.n_bytes * self.times
 
     @property
     def limit(self) -> Limit:
@@ -45,7 +51,7 @@ class Transfer:
     @property
     def duration_s(self) -> float:
         """Seconds when alone on its links."""
-        return self.latency_s + self.n_bytes / self.limit.bytes_per_s
+        return self.latency_s + self.moved_bytes / self.limit.bytes_per_s
 
 
 @dataclass(frozen=True, slots=True)

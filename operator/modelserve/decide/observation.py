@@ -49,7 +49,8 @@ class Replica:
     state: ReplicaState
     created_s: float
     node: str = ""
-    # Starting since then: bound to its node, or the container's restart after it had served.
+    # Starting since then: bound to its node, the container's restart after it had served, or its
+    # node's return.
     started_s: float | None = None
     ready_since_s: float | None = None  # ready or admitted since
     expected_ready_s: float | None = None  # when it is expected to be ready; None: worked out
@@ -59,6 +60,7 @@ class Replica:
     waiting: float | None = None
     running: float | None = None
     deletion_cost: int | None = None  # as read from the pod; None if unset
+    away: bool = False  # its node does not report: nobody knows how it is
 
     @property
     def serves(self) -> bool:

@@ -1,10 +1,10 @@
 """The record of a decision: what to do, why in a word, and why in a sentence with its numbers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from modelserve.decide import victims
+from modelserve.decide import claims, victims
 
 
 class Reason(StrEnum):
@@ -30,9 +30,23 @@ class Reason(StrEnum):
     CONFLICT = "Conflict"
 
 
-def nobody() -> victims.Plan:
-    """Nobody goes."""
-    return victims.NOBODY
+class Account(Protocol):
+    """What a decision has to say for itself, worked out when somebody asks: few do."""
+
+    def message(self) -> str:
+        """Why, as a sentence with its numbers."""
+
+    def numbers(self) -> Mapping[str, float]:
+        """All the numbers used."""
+
+    def going(self) -> victims.Plan:
+        """Who goes when the count asked for is below the live count."""
+
+    def scale_down_at_s(self) -> float | None:
+        """When the next shrink may happen if demand stays as it is."""
+
+    def wait_s(self) -> float:
+        """What a request that comes now must expect to wait."""
 
 
 class Decision(NamedTuple):
@@ -46,48 +60,70 @@ class Decision(NamedTuple):
     desired: int
     current: int
     reason: Reason
-    # The sentence, the numbers and the victims are put together when they are asked for.
-    words: Callable[[], str]
-    numbers: Callable[[], Mapping[str, float]] = dict
+    account: Account
     limits: tuple[Reason, ...] = ()  # what kept the count from what the rule asked for
     unlimited: int = 0  # what the rule asked for, before windows, rates and bounds
     revisit_at_s: float | None = None  # decide again then at the latest; None: only on a change
     wants_zero: bool = False
-    write: bool = True
-    force: bool = False
-    conflict: bool = False  # somebody else wrote the live count
-    signal_ok: bool = True
+    claim: claims.Claim = claims.OURS  # whose the live count is
+    delete_uids: tuple[str, ...] = ()  # crash-looping and overdue pods to delete now
     signal_missing: tuple[str, ...] = ()  # what no figure came from, for the condition's message
     active: bool = False  # requests held, queued or under way, or arriving
     next_ready_at_s: float | None = None
-    scale_down_at_s: float | None = None
-    wait_s: float = 0.0  # what a request that comes now must expect to wait
     arrival_rate_per_s: float = 0.0
     service_s: float = 0.0
     missing_gpu_replicas: int = 0  # replicas wanted that have no GPUs
-    delete_uids: tuple[str, ...] = ()  # crash-looping and overdue pods to delete now
     stuck_uids: tuple[str, ...] = ()
-    going: Callable[[], victims.Plan] = nobody  # who goes when ``desired`` is below the live count
 
     @property
     def message(self) -> str:
         """Why, as a sentence with its numbers."""
-        return self.words()
+        return self.account.message()
 
     @property
     def inputs(self) -> Mapping[str, float]:
         """All the numbers used."""
-        return self.numbers()
+        return self.account.numbers()
 
     @property
     def victims(self) -> tuple[str, ...]:
         """UIDs meant to go when ``desired`` is below the live count."""
-        return self.going().uids
+        return self.account.going().uids
 
     @property
     def deletion_costs(self) -> Mapping[str, int]:
         """Pod deletion costs to write before the count."""
-        return self.going().costs
+        return self.account.going().costs
+
+    @property
+    def scale_down_at_s(self) -> float | None:
+        """When the next shrink may happen if demand stays as it is; None if none is in sight."""
+        return self.account.scale_down_at_s()
+
+    @property
+    def wait_s(self) -> float:
+        """What a request that comes now must expect to wait."""
+        return self.account.wait_s()
+
+    @property
+    def conflict(self) -> bool:
+        """Whether somebody else wrote the live count."""
+        return self.claim.foreign
+
+    @property
+    def force(self) -> bool:
+        """Whether the count is to be taken back."""
+        return self.claim.force
+
+    @property
+    def write(self) -> bool:
+        """Whether the count is ours to write."""
+        return self.claim.force or not self.claim.foreign
+
+    @property
+    def signal_ok(self) -> bool:
+        """Whether all figures came."""
+        return not self.signal_missing
 
     @property
     def changes(self) -> bool:

@@ -4,7 +4,7 @@ Instants come in as Unix seconds and go out as RFC 3339. Which differences are w
 is told by ``essence``: numbers that move all the time are not in it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modelserve.api import status as statuses
@@ -22,6 +22,9 @@ PHASE_WORDS: Mapping[str, str] = {
     "Probe": "the readiness probe",
     "Started": "the readiness probe",
 }
+
+# In the names of the GPU resources that a scheduler's message lists as insufficient.
+_GPU_WORDS = (".com/gpu", ".com/mig-")
 
 
 def counts(facts: Facts) -> dict[str, Any]:
@@ -65,11 +68,21 @@ def waiting_for(facts: Facts) -> str | None:
         return f"{phase} on {first.node}{_left(facts, first)}"
     missing = [r for r in facts.seen.replicas if r.state is ReplicaState.UNSCHEDULABLE]
     size = facts.spec.gpu.tensor_parallel
+    if missing and _fits_nowhere(facts, missing):
+        return "a node that takes it"
     if missing:
         return f"{size} free {facts.gpu_title} on one node"
+    if facts.pods_refused:
+        return "pods, which the API server refuses"
     pending = any(r.state is ReplicaState.PENDING for r in facts.seen.replicas)
     ordered = facts.seen.live_count > len(facts.seen.replicas)
     return "scheduling" if pending or ordered else None
+
+
+def _fits_nowhere(facts: Facts, missing: Sequence[observation.Replica]) -> bool:
+    """Whether the scheduler names anything but GPUs that its nodes lack."""
+    told = facts.troubles.get(missing[0].uid, "")
+    return bool(facts.pool_nodes and told) and not any(word in told for word in _GPU_WORDS)
 
 
 def refused(

@@ -4,7 +4,7 @@ Pure and cheap, so it may run on every change of a signal. The order of the rule
 recommend, stabilize, rate-limit, bound; then caution, cooldown, GPUs, mode and who else writes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from modelserve.api import spec as api
 from modelserve.decide import (
@@ -23,7 +23,6 @@ from modelserve.decide import (
     supply,
     telling,
     traffic,
-    victims,
     windows,
     wording,
 )
@@ -36,10 +35,9 @@ Reason = record.Reason
 ScalerState = state.ScalerState
 Situation = situation.Situation
 
-POLICIES: dict[api.Policy, Callable[[Situation], situation.Recommendation]] = {
-    api.Policy.COMMITTED: committed.recommend,
-    api.Policy.QUEUE_DEPTH: queuedepth.recommend,
-}
+# Looked up once: an enum's class is slow to find a member.
+COMMITTED = api.Policy.COMMITTED
+MANUAL, DRY_RUN, UP_ONLY = api.Mode.MANUAL, api.Mode.DRY_RUN, api.Mode.SCALE_UP_ONLY
 
 
 def decide(
@@ -56,7 +54,7 @@ def decide(
     known = traffic.advance(past.known, seen, parameters, now, now_s, past.restored_at_s)
     past = state.counted(past, seen, parameters, now_s)
     view = _look(seen, parameters, now, have, known, past.backlog_s, now_s)
-    if parameters.mode is api.Mode.MANUAL:
+    if parameters.mode is MANUAL:
         wanted = parameters.manual_replicas
         verdict = Verdict(wanted, Reason.MANUAL, (lambda: _by_hand(parameters),))
         past = past._replace(known=known)
@@ -66,7 +64,7 @@ def decide(
     else:
         verdict, wanted, inputs, past = _automatic(seen, view, known, past)
     claim = claims.OURS
-    if parameters.mode is api.Mode.DRY_RUN:
+    if parameters.mode is DRY_RUN:
         count = verdict.replicas
         verdict = verdict.moved(
             view.current, Reason.DRY_RUN, lambda: f"mode DryRun: it would be {count}"
@@ -96,7 +94,7 @@ def _blind(seen: Observation, view: Situation, past: ScalerState) -> tuple[Verdi
     if fallback is not None and fallback > current:
         after_s = since_s + parameters.fallback_after_s
         if now_s < after_s:
-            verdict = verdict._replace(at_s=after_s)
+            verdict = verdict.until(after_s)
         else:
             verdict = verdict.moved(
                 fallback, Reason.FALLBACK, lambda: f"fallbackReplicas is {fallback}"
@@ -127,26 +125,27 @@ def _look(
     # Spare replicas leave by the down window, which is to end with the cooldown, not after it.
     spare_for_s = parameters.cooldown_s - parameters.down.window_s
     service_s = known.service_s or parameters.service_s
-    active = now.total > 0 or rate_per_s > 0 or quiet_s < spare_for_s
-    expected_per_s = 0.0
-    if active:
-        expected_per_s = known.bursts.rate_per_s(rate_per_s, window_s)
-    kept = have.ready + len(have.starting_s)
+    # At zero, what came and went without waiting is no reason for a replica.
+    lasts = seen.live_count > 0 and (rate_per_s > 0 or quiet_s < spare_for_s)
+    active = now.total > 0 or lasts
+    expected_per_s = known.bursts.rate_per_s(rate_per_s, window_s) if active else 0.0
+    current, kept = seen.live_count, have.ready + len(have.starting_s)
+    beyond = now.total - have.ready * parameters.slots
     return Situation(
-        parameters=parameters,
-        demand=now,
-        supply=have,
-        arrival_rate_per_s=rate_per_s,
-        window_s=window_s,
-        expected_rate_per_s=expected_per_s,
-        service_s=service_s,
-        replica_rate_per_s=known.drained.rate_per_s(parameters.slots, service_s),
-        current=seen.live_count,
-        backlog=max(0.0, now.total - have.ready * parameters.slots),
-        kept=min(kept, seen.live_count),
-        active=active,
-        settled=backlog_s is None or now_s - backlog_s > service_s,
-        now_s=now_s,
+        parameters,
+        now,
+        have,
+        rate_per_s,
+        window_s,
+        expected_per_s,
+        service_s,
+        known.drained.rate_per_s(parameters.slots, service_s),
+        current,
+        beyond if beyond > 0 else 0.0,
+        kept if kept < current else current,
+        active,
+        backlog_s is None or now_s - backlog_s > service_s,
+        now_s,
     )
 
 
@@ -155,12 +154,13 @@ def _automatic(
 ) -> tuple[Verdict, int, Mapping[str, float], ScalerState]:
     """Recommend, remember, limit."""
     parameters, now_s = view.parameters, view.now_s
-    advice = POLICIES[parameters.policy](view)
+    by_load = parameters.policy is COMMITTED
+    advice = committed.recommend(view) if by_load else queuedepth.recommend(view)
     least = _least(seen, view)
     verdict = Verdict(advice.replicas, advice.reason, (advice.why,))
     verdict = _floored(verdict, least, seen, view)
     watch, arrived = past.watch, known.arrived
-    if view.backlog > 0 and parameters.policy is api.Policy.COMMITTED:
+    if by_load and view.backlog > 0:
         watch = progress.advance(watch, view, arrived)
         verdict = progress.guard(verdict, view, watch, arrived)
     elif watch.since_s is not None:
@@ -176,14 +176,9 @@ def _automatic(
     recommendations, growth = past.recommendations or _found(view), past.growth
     if up_s or growth:
         growth = windows.record_held(growth or _found(view), verdict.replicas, now_s, up_s)
-    past = past._replace(
-        known=known,
-        watch=watch,
-        backlog_s=now_s if view.backlog > 0 else past.backlog_s,
-        silent_since_s=None,
-        recommendations=windows.record_held(recommendations, held, now_s, down_s),
-        growth=growth,
-    )
+    recommendations = windows.record_held(recommendations, held, now_s, down_s)
+    backlog_s = now_s if view.backlog > 0 else past.backlog_s
+    past = past.after(known, watch, backlog_s, recommendations, growth)
     verdict = limits.stabilize(verdict, view, past)
     verdict = limits.rate(verdict, view, past)
     verdict = limits.bound(verdict, view)
@@ -196,7 +191,7 @@ def _automatic(
     if verdict.reason is not asked and (count > current < wanted or 0 < count < current > wanted):
         # It does move the way the policy wants: its reason stands, what slowed it is a limit.
         verdict = verdict._replace(reason=asked)
-    if verdict.replicas < view.current and parameters.mode is api.Mode.SCALE_UP_ONLY:
+    if verdict.replicas < view.current and parameters.mode is UP_ONLY:
         verdict = verdict.moved(view.current, verdict.reason, _up_only)
     return verdict, wanted, advice.inputs, past
 
@@ -250,37 +245,30 @@ def _conclude(
     past: ScalerState,
 ) -> tuple[Decision, ScalerState]:
     """Put the record together, and remember what was asked for."""
-    now, have, parameters, now_s = view.demand, view.supply, view.parameters, view.now_s
+    now, have, now_s = view.demand, view.supply, view.now_s
     current, count, reason = view.current, verdict.replicas, verdict.reason
     left_alone = claim.foreign and not claim.force
-    next_ready_s = have.next_ready_s
+    next_ready_s = have.starting_s[0] if have.starting_s else None
     if next_ready_s is None and count > current:
-        next_ready_s = now_s + parameters.cold_start_s
+        next_ready_s = now_s + view.parameters.cold_start_s
     decision = Decision(
-        desired=count,
-        current=current,
-        reason=Reason.CONFLICT if left_alone else reason,
-        words=lambda: telling.message(seen, view, verdict, left_alone=left_alone),
-        numbers=lambda: {**inputs, **telling.numbers(view, wanted)},
-        limits=(*verdict.limits, Reason.CONFLICT) if claim.foreign else verdict.limits,
-        unlimited=wanted,
-        revisit_at_s=schedule.revisit_s(seen, view, verdict, claim, past),
-        wants_zero=count == 0 < current and reason is not Reason.MANUAL,
-        write=not left_alone,
-        force=claim.force,
-        conflict=claim.foreign,
-        signal_ok=not now.failing,
-        signal_missing=now.failing,
-        active=now.total > 0 or view.arrival_rate_per_s > 0,
-        next_ready_at_s=next_ready_s,
-        scale_down_at_s=schedule.scale_down_s(view, verdict, wanted, past),
-        wait_s=schedule.wait_s(view, count - current),
-        arrival_rate_per_s=view.arrival_rate_per_s,
-        service_s=view.service_s,
-        missing_gpu_replicas=verdict.missing_replicas,
-        delete_uids=deletions,
-        stuck_uids=have.stuck,
-        going=lambda: victims.plan(seen.replicas, have.stuck, now.loads, current - count),
+        count,
+        current,
+        Reason.CONFLICT if left_alone else reason,
+        telling.Account(seen, view, verdict, wanted, inputs, past, left_alone),
+        (*verdict.limits, Reason.CONFLICT) if claim.foreign else verdict.limits,
+        wanted,
+        schedule.revisit_s(seen, view, verdict, wanted, claim, past),
+        count == 0 < current and reason is not Reason.MANUAL,
+        claim,
+        deletions,
+        now.failing,
+        now.total > 0 or view.arrival_rate_per_s > 0,
+        next_ready_s,
+        view.arrival_rate_per_s,
+        view.service_s,
+        verdict.missing_replicas,
+        have.stuck,
     )
     if past.asked_count != count:
         past = past._replace(asked_count=count, asked_at_s=now_s)

@@ -14,6 +14,9 @@ from modelserve.decide import (
 )
 from modelserve.decide.verdict import Verdict
 
+# Looked up once: an enum's class is slow to find a member.
+MANUAL = api.Mode.MANUAL
+
 
 def wait_s(view: situation.Situation, ordered: int) -> float:
     """What a request that comes now waits; with nothing on its way, one cold start."""
@@ -51,42 +54,56 @@ def revisit_s(
     seen: observation.Observation,
     view: situation.Situation,
     verdict: Verdict,
+    wanted: int,
     claim: claims.Claim,
     past: state.ScalerState,
 ) -> float | None:
-    """The next instant at which time alone may change the answer; None for a model at rest."""
-    parameters, now_s = view.parameters, view.now_s
-    instants = [verdict.at_s, claim.force_at_s, seen.awake_until_s, seen.fence_retry_s]
+    """The next instant at which time alone may change the answer; None for a model at rest.
+
+    While there is traffic the answer changes all the time: a tenth of λ's window is soon enough.
+    """
+    instants = _traffic_s(view, verdict, wanted, past)
+    instants += (verdict.look_s, claim.force_at_s, seen.awake_until_s, seen.fence_retry_s)
     instants.append(view.demand.failing_at_s)
     if view.supply.starting_s:
         instants.append(view.supply.starting_s[0])
     if view.supply.next_change_s is not None:
         instants.append(view.supply.next_change_s)
-    # The last one stays until the cooldown is over: a rate that fades is no reason to look.
-    resting = view.demand.total <= 0 and verdict.replicas == view.current == 1
-    above = view.current > parameters.min_replicas
-    if view.expected_rate_per_s > 0 and above and not resting:
-        instants.append(past.known.bursts.next_s)
     if past.watch.since_s is not None:
         instants.append(progress.due_s(past.watch, view))
     if view.supply.broken:
         instants.append(repair.next_deletion_s(past.deleted))
-    if view.arrival_rate_per_s > 0 and resting:
-        instants.append(
-            max(traffic.rate_over_s(past.known, parameters), now_s + parameters.snapshot_s)
-        )
-    elif view.demand.total > 0 or view.arrival_rate_per_s > 0:
-        step_s = max(parameters.snapshot_s, view.window_s / 10)
-        instants.append(now_s + step_s)
-    elif above and parameters.mode is not api.Mode.MANUAL:
-        instants.append(scale_down_s(view, verdict, min(verdict.replicas, view.current - 1), past))
-        active_s = past.known.last_active_s
-        if active_s is not None:
-            quiet_s = parameters.cooldown_s - parameters.down.window_s
-            instants.append(active_s + quiet_s)
-            instants.append(active_s + parameters.cooldown_s)
+    now_s = view.now_s
     soonest_s: float | None = None
     for at_s in instants:
         if at_s is not None and at_s > now_s and (soonest_s is None or at_s < soonest_s):
             soonest_s = at_s
     return soonest_s
+
+
+def _traffic_s(
+    view: situation.Situation, verdict: Verdict, wanted: int, past: state.ScalerState
+) -> list[float | None]:
+    """When traffic that goes on, fades or stays away may change the answer."""
+    parameters, known, now_s = view.parameters, past.known, view.now_s
+    manual = parameters.mode is MANUAL
+    instants: list[float | None] = []
+    # One replica stays until the cooldown is over: a rate that fades is no reason to look.
+    resting = view.demand.total <= 0 and verdict.replicas == view.current == 1 >= wanted
+    if view.active and not manual:
+        begins = known.arrived > known.bursts.total
+        if begins or (view.expected_rate_per_s > 0 and not resting):
+            instants.append(known.bursts.next_s)
+    if view.arrival_rate_per_s > 0 and resting:
+        instants.append(max(traffic.rate_over_s(known, parameters), now_s + parameters.snapshot_s))
+    elif view.demand.total > 0 or view.arrival_rate_per_s > 0:
+        instants.append(now_s + max(parameters.snapshot_s, view.window_s / 10))
+    elif not manual:
+        if view.current > parameters.min_replicas:
+            lower = min(verdict.replicas, view.current - 1)
+            instants.append(scale_down_s(view, verdict, lower, past))
+        if view.current > 0 and known.last_active_s is not None:
+            spare_for_s = parameters.cooldown_s - parameters.down.window_s
+            instants.append(known.last_active_s + spare_for_s)
+            instants.append(known.last_active_s + parameters.cooldown_s)
+    return instants

@@ -2,8 +2,11 @@
 
 Stuck are crash-looping pods, pods past the progress deadline, pods later than max(30 s, 2 ×
 predicted), and pods no node has taken for 30 s (3 × the provisioning time where a pool can grow).
+One whose node is out of reach is late, but never past the deadline: it may serve as it did the
+moment its node is back, and if it does not come back Kubernetes evicts it.
 """
 
+import math
 from typing import NamedTuple
 
 from modelserve.decide import observation
@@ -80,17 +83,17 @@ def classify(
     starting.sort()
     late, broken, unplaced = (tuple(stuck.get(kind, ())) for kind in KINDS) if stuck else NONE_STUCK
     return Supply(
-        ready=ready,
-        admitted=admitted,
-        starting_s=tuple(starting),
-        late=late,
-        broken=broken,
-        unplaced=unplaced,
-        stuck=broken + late + unplaced,
-        bound=bound + ready,
-        pods=pods,
-        terminating=terminating,
-        next_change_s=min(changes_s, default=None),
+        ready,
+        admitted,
+        tuple(starting),
+        late,
+        broken,
+        unplaced,
+        broken + late + unplaced,
+        bound + ready,
+        pods,
+        terminating,
+        min(changes_s) if changes_s else None,
     )
 
 
@@ -108,12 +111,14 @@ def _judge(
         until_s = since_s + _scheduling_grace_s(parameters)
         return ("", until_s) if now_s < until_s else ("unplaced", None)
     since_s = replica.created_s if replica.started_s is None else replica.started_s
-    deadline_s = since_s + parameters.progress_deadline_s
+    deadline_s = math.inf if replica.away else since_s + parameters.progress_deadline_s
     if now_s >= deadline_s:
         return "broken", None
     predicted_s = replica.predicted_s or parameters.cold_start_s
     late_s = since_s + max(LATE_AT_LEAST_S, LATE_FACTOR * predicted_s)
-    return ("late", deadline_s) if now_s >= late_s else ("", min(late_s, deadline_s))
+    if now_s >= late_s:
+        return "late", None if replica.away else deadline_s
+    return "", min(late_s, deadline_s)
 
 
 def _scheduling_grace_s(parameters: observation.Parameters) -> float:

@@ -3,6 +3,7 @@
 λ counts arrivals over W = clamp(max(Ŝ, T̂/4), 10 s, 300 s), cut to the time since traffic began,
 less one: a lone arrival is backlog, not a rate. Gateways report counts some time after the fact, so
 each count is spread over the time it may have come in, and the window ends where the reports do.
+Ŝ is the time in a slot: what requests wait in an engine's own queue is left out of it.
 """
 
 import math
@@ -42,7 +43,8 @@ def window_s(past: Traffic, parameters: observation.Parameters) -> float:
     """W before it is cut to the time since traffic began."""
     service_s = past.service_s or parameters.service_s
     horizon_s = parameters.cold_start_s * WINDOW_SHARE
-    return min(max(service_s, horizon_s, WINDOW_LEAST_S, parameters.snapshot_s), WINDOW_MOST_S)
+    span_s = max(service_s, horizon_s, WINDOW_LEAST_S, parameters.snapshot_s)
+    return span_s if span_s < WINDOW_MOST_S else WINDOW_MOST_S
 
 
 def advance(
@@ -58,7 +60,9 @@ def advance(
     ``restored_s``: when the operator came back; what lies over it is no idle gap.
     """
     signal, slots = seen.signal, parameters.slots
-    arrivals, total = max(0, signal.arrivals), now.total
+    arrivals, total = signal.arrivals, now.total
+    if arrivals < 0:
+        arrivals = 0
     span_s = window_s(past, parameters)
     slices = _slices(past.slices, arrivals, parameters.snapshot_s, span_s, now_s)
     busy = total > 0 or arrivals > 0 or signal.completions > 0 or seen.wake
@@ -67,7 +71,7 @@ def advance(
         began_s = slices[0][0]
     elif not slices and not busy:
         began_s = None
-    service_s, samples = _service(past, signal, parameters)
+    service_s, samples = _service(past, signal, parameters, now, now_s)
     under_way, age_s = _under_way(past, signal, now, slots, now_s)
     # What ended since the last report still counts as open.
     age_s -= parameters.snapshot_s
@@ -145,11 +149,20 @@ def _under_way(
 
 
 def _service(
-    past: Traffic, signal: observation.GatewaySignal, parameters: observation.Parameters
+    past: Traffic,
+    signal: observation.GatewaySignal,
+    parameters: observation.Parameters,
+    now: demand.Demand,
+    now_s: float,
 ) -> tuple[float | None, int]:
     count, total_s = signal.completions, signal.service_sum_s
     if count <= 0 or not math.isfinite(total_s) or total_s < 0:
         return past.service_s, past.service_samples
+    full_s = past.drained.full_since_s
+    if now.waiting > 0 and full_s is not None and now_s - total_s / count > full_s:
+        # They came to full replicas: by Little's law of their time there, as of the requests that
+        # are there, this share went by in the engine's queue.
+        total_s *= 1 - now.waiting / now.on_replicas
     known_s = past.service_s or parameters.service_s
     weight = max(SMOOTHING, 1 / (past.service_samples + PRIOR_WEIGHT + 1))
     share = 1 - (1 - weight) ** count

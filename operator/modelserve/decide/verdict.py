@@ -20,13 +20,24 @@ class Verdict(NamedTuple):
     limits: tuple[Reason, ...] = ()
     at_s: float | None = None  # when the limit that counts may give way
     missing_replicas: int = 0
+    look_s: float | None = None  # when the first of its limits may
 
     def moved(
         self, replicas: int, reason: Reason, why: Words, at_s: float | None = None, missing: int = 0
     ) -> "Verdict":
         """The verdict under one more limit."""
         limits, missing = (*self.limits, reason), missing or self.missing_replicas
-        return Verdict(replicas, reason, (*self.why, why), limits, at_s, missing)
+        why_all = (*self.why, why)
+        return Verdict(replicas, reason, why_all, limits, at_s, missing, self._first(at_s))
+
+    def until(self, at_s: float) -> "Verdict":
+        """The same, which may change at that instant."""
+        return self._replace(at_s=at_s, look_s=self._first(at_s))
+
+    def _first(self, at_s: float | None) -> float | None:
+        if self.look_s is None or (at_s is not None and at_s < self.look_s):
+            return at_s
+        return self.look_s
 
     def adding(self, why: Words, **changed: Any) -> "Verdict":
         """The same with one more part of the sentence, and other fields changed."""

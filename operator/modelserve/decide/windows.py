@@ -26,6 +26,9 @@ class Select(StrEnum):
     DISABLED = "Disabled"
 
 
+PODS, DISABLED = Unit.PODS, Select.DISABLED
+
+
 @dataclass(frozen=True, slots=True)
 class Rate:
     """How much ``period_s`` emulated seconds may change the count."""
@@ -146,7 +149,7 @@ def changed(steps: Steps, now_s: float, period_s: float) -> int:
 
 def limit_up(current: int, steps: Steps, direction: Direction, now_s: float) -> int:
     """The greatest count that the rates allow now; never below ``current``."""
-    if direction.select is Select.DISABLED:
+    if direction.select is DISABLED:
         return current
     allowed = [_proposed_up(current, steps, rate, now_s) for rate in direction.rates]
     if not allowed:
@@ -156,7 +159,7 @@ def limit_up(current: int, steps: Steps, direction: Direction, now_s: float) -> 
 
 def limit_down(current: int, steps: Steps, direction: Direction, now_s: float) -> int:
     """The least count that the rates allow now; never above ``current`` nor below 0."""
-    if direction.select is Select.DISABLED:
+    if direction.select is DISABLED:
         return current
     if not direction.rates:
         return 0
@@ -170,14 +173,14 @@ def limit_down(current: int, steps: Steps, direction: Direction, now_s: float) -
 
 def _proposed_up(current: int, steps: Steps, rate: Rate, now_s: float) -> int:
     start = current - changed(steps, now_s, rate.period_s)
-    if rate.unit is Unit.PODS:
+    if rate.unit is PODS:
         return int(start + rate.value)
     return math.ceil(start * (1 + rate.value / 100))
 
 
 def _proposed_down(current: int, steps: Steps, rate: Rate, now_s: float) -> int:
     start = current - changed(steps, now_s, rate.period_s)
-    if rate.unit is Unit.PODS:
+    if rate.unit is PODS:
         return int(start - rate.value)
     return int(start * (1 - rate.value / 100))
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from aiohttp import web
+from aiohttp import http_exceptions, web
 
 from modelserve.decide import routing
 from modelserve.gateway import answers, calls, exchange, metrics
@@ -49,7 +49,11 @@ class PublicApi:
         if {".", ".."} & set(request.path.split("/")):
             # Decoded and joined to an engine's address it would lead out of /v1.
             raise web.HTTPNotFound
-        body = await request.read()
+        try:
+            body = await request.read()
+        except (web.RequestPayloadError, http_exceptions.BadHttpMessage) as error:
+            message = "the body is not what Content-Encoding or Transfer-Encoding says it is"
+            raise answers.bad_request(message, code="invalid_content") from error
         call = calls.parse_call(request.path, body, request.content_type)
         if not self._context.view.synced.is_set() and not await self._wait_for_sync():
             return self._refuse(answers.starting())

@@ -38,7 +38,8 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-_NOT_FORWARDED = _HOP_BY_HOP | {"host", "content-length", "expect"}
+# A compressed body has been unpacked by then.
+_NOT_FORWARDED = _HOP_BY_HOP | {"host", "content-length", "content-encoding", "expect"}
 # A header that the client left out stays out.
 _NOT_ADDED = frozenset({"Accept", "Accept-Encoding", "Content-Type", "User-Agent"})
 

@@ -62,7 +62,8 @@ def look(
     for uid, pod in found.items():
         known, told = memory.sightings.get(uid), uid in merged.admitted
         state = sightings.state_of(pod, sightings.is_admitted(known, told, now))
-        seen = sightings.look(known, pod, state, now, memory.looked_s)
+        away = world.is_away(pod)
+        seen = sightings.look(known, pod, state, now, memory.looked_s, away=away)
         seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
         memory.sightings[uid] = seen
         if state is ReplicaState.UNSCHEDULABLE:
@@ -83,8 +84,8 @@ def look(
             live_count=replica_owner.live_replicas(deployment) if deployment else 0,
             written_count=written_count(deployment, memory),
             rollout_in_progress=rollout_in_progress(deployment),
-            wake=_wakes(world.modelserves[key], memory),
-            awake_until_s=_awake_until_s(world.modelserves[key], now),
+            wake=_wakes(world.modelserve(key), memory),
+            awake_until_s=_awake_until_s(world.modelserve(key), now),
             fence_retry_s=_fence_retry_s(memory, now),
         ),
         parameters=_parameters(spec, assessment, memory, predicted, free, provision_s, now),
@@ -149,6 +150,7 @@ def _replica(
         waiting=sample.waiting if sample else None,
         running=sample.running if sample else None,
         deletion_cost=pods.deletion_cost(pod),
+        away=seen.away,
     )
 
 

@@ -2,22 +2,23 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 
-from modelserve import ports
+from modelserve import errors, ports
 from modelserve.api import names, timestamps
 from modelserve.api import spec as specs
 from modelserve.api.keys import Key
 from modelserve.api.status import EventReason
-from modelserve.decide import prediction, record, scaling, shares
+from modelserve.decide import facts, prediction, record, scaling, shares
 from modelserve.decide.observation import ReplicaState
-from modelserve.reconciling import children, coldstarts, observe, sightings
+from modelserve.reconciling import children, coldstarts, drains, observe, sightings
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.observe import Seen
 from modelserve.reconciling.reporting import Outcome, Reporting, held_since_real_s
 from modelserve.reconciling.rollouts import Rollouts
 from modelserve.reconciling.scaler import Scaler, Written
 from modelserve.reconciling.sightings import Now
-from modelserve.reconciling.world import World
+from modelserve.reconciling.world import Gone, World
 from modelserve.render import labels, replica_owner
 from modelserve.telemetry import Telemetry
 
@@ -25,8 +26,11 @@ from modelserve.telemetry import Telemetry
 SOONEST_REAL_S = 0.02
 # A wake annotation younger than this at start-up has not been acted on by anybody.
 FRESH_WAKE_REAL_S = 60.0
-# Beyond the drain, for the kubelet to notice.
-DRAIN_SLACK_REAL_S = 10.0
+# What could not be carried out, as a gateway is silent or refused: nobody says when that is over.
+AGAIN_REAL_S = 1.0
+# Nor does anybody when what keeps a child from being written is out of the way: the object that has
+# its name, a quota, a webhook.
+BLOCKED_REAL_S = 30.0
 
 _log = logging.getLogger(__name__)
 
@@ -64,6 +68,8 @@ class Reconciler:
         began_real_s = self._clock.real_s()
         try:
             requeue_real_s = await self._reconcile(key)
+        except Gone:
+            requeue_real_s = self._clock.real_s()
         except Exception:
             self.telemetry.reconciled("error", self._clock.real_s() - began_real_s)
             raise
@@ -104,12 +110,8 @@ class Reconciler:
         seen, decision = self._decide(key, memory)
         # A wake waits for nothing: its write goes out before any other.
         written = await self._grow(key, memory, seen, decision)
-        taken = ""
-        try:
-            await self._rollouts.ensure(key, memory, spec, assessment, seen)
-        except children.ForeignObject as error:
-            taken = str(error)
-        else:
+        blocked = await self._ensure(key, memory, spec, assessment, seen)
+        if blocked is None or blocked.scales:
             written = written or await self._hand_over(key, memory, decision)
             written = written or await self._shrink(key, memory, seen, decision)
         now = self._now()
@@ -119,12 +121,42 @@ class Reconciler:
         await self._delete_stuck(key, seen, decision)
         for _pod, sentence in coldstarts.measure(memory, seen, now):
             self._reporting.emit(key, EventReason.COLD_START_FINISHED, sentence)
-        self._tell_overdue_drains(key, memory, seen, spec, now)
+        sentences, overdue_real_s = drains.overdue(memory, seen, spec, now)
+        for sentence in sentences:
+            self._reporting.emit(key, EventReason.DRAIN_TIMED_OUT, sentence)
         self._share(key, seen, assessment)
         self.telemetry.decided(key, decision, _ready(seen))
-        outcome = Outcome(spec, assessment, seen, taken)
-        due_real_s = await self._reporting.write(key, memory, outcome, now)
-        return self._requeue(decision, due_real_s, now, decided_again=written is not None)
+        outcome = Outcome(spec, assessment, seen, blocked)
+        instants = [
+            await self._reporting.write(key, memory, outcome, now),
+            overdue_real_s,
+            sightings.lingers_until_real_s(memory.sightings.values(), now),
+            now.real_s + BLOCKED_REAL_S if blocked else None,
+            _revisit_real_s(decision, now),
+        ]
+        if decision.changes and (blocked is None or blocked.scales):
+            instants.append(now.real_s + (AGAIN_REAL_S if written is None else 0.0))
+        return self._requeue(instants)
+
+    async def _ensure(
+        self,
+        key: Key,
+        memory: Memory,
+        spec: specs.ModelServeSpec,
+        assessment: prediction.Assessment,
+        seen: Seen,
+    ) -> facts.Block | None:
+        """Bring the children to what the spec asks for. What stands in the way, if anything."""
+        try:
+            await self._rollouts.ensure(key, memory, spec, assessment, seen)
+        except children.ForeignObject as error:
+            return facts.Block("NameTaken", str(error))
+        except (errors.Invalid, errors.Forbidden) as error:
+            live = self._world.deployments.get(key)
+            ours = live is not None and labels.owned_by(live, self._world.modelserve(key))
+            message = f"the API server refuses what the spec asks for: {error}"
+            return facts.Block("DeploymentRefused", message, scales=ours)
+        return None
 
     def _now(self) -> Now:
         clock = self._clock
@@ -174,7 +206,7 @@ class Reconciler:
         acts = decision.changes and decision.desired > decision.current
         if live is None or not (acts or decision.force):
             return None
-        if not labels.owned_by(live, self._world.modelserves[key]):
+        if not labels.owned_by(live, self._world.modelserve(key)):
             return None
         held_since = held_since_real_s(seen, key) if decision.current == 0 else None
         written = await self._scaler.write(key, memory, decision, count)
@@ -213,30 +245,15 @@ class Reconciler:
 
     def _acted_on_wake(self, key: Key, memory: Memory, seen: Seen) -> None:
         if seen.observed.wake:
-            annotations = self._world.modelserves[key]["metadata"].get("annotations") or {}
+            annotations = self._world.modelserve(key)["metadata"].get("annotations") or {}
             memory.wake_seen = annotations.get(names.WAKE)
 
     async def _delete_stuck(self, key: Key, seen: Seen, decision: record.Decision) -> None:
         for pod in await self._scaler.delete_stuck(key, seen, decision.delete_uids):
-            why = "crash-loops" if sightings.is_broken(pod) else "is past its progress deadline"
+            broken, why = sightings.is_broken(pod), "is past its progress deadline"
+            why = f"does not start ({sightings.trouble(pod)})" if broken else why
             message = f"{pod['metadata']['name']} {why}: deleted, to be replaced"
             self._reporting.emit(key, EventReason.REPLICA_STUCK, message)
-
-    def _tell_overdue_drains(
-        self, key: Key, memory: Memory, seen: Seen, spec: specs.ModelServeSpec, now: Now
-    ) -> None:
-        for uid, pod in seen.pods.items():
-            sighting = memory.sightings[uid]
-            since_s = sighting.terminating_since_s
-            if since_s is None or sighting.drain_told:
-                continue
-            if now.emulated_s - since_s > spec.drain_seconds + DRAIN_SLACK_REAL_S * now.scale:
-                sighting.drain_told = True
-                message = (
-                    f"{pod['metadata']['name']} did not finish its streams within "
-                    f"drainSeconds ({spec.drain_seconds} s)"
-                )
-                self._reporting.emit(key, EventReason.DRAIN_TIMED_OUT, message)
 
     def _share(self, key: Key, seen: Seen, assessment: prediction.Assessment) -> None:
         """Tell the gateways their shares, without waiting for them."""
@@ -253,23 +270,18 @@ class Reconciler:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.warning("shares were not told: %r", error)
 
-    def _requeue(
-        self,
-        decision: record.Decision,
-        due_real_s: float | None,
-        now: Now,
-        *,
-        decided_again: bool,
-    ) -> float | None:
-        times = [] if due_real_s is None else [due_real_s]
-        if decided_again and decision.changes:
-            times.append(now.real_s)
-        if decision.revisit_at_s is not None:
-            ahead_real_s = (decision.revisit_at_s - now.emulated_s) / now.scale
-            times.append(now.real_s + ahead_real_s)
-        if not times:
+    def _requeue(self, instants_real_s: Iterable[float | None]) -> float | None:
+        soonest = min((at for at in instants_real_s if at is not None), default=None)
+        if soonest is None:
             return None
-        return max(min(times), self._clock.real_s() + SOONEST_REAL_S)
+        return max(soonest, self._clock.real_s() + SOONEST_REAL_S)
+
+
+def _revisit_real_s(decision: record.Decision, now: Now) -> float | None:
+    """When time alone may change the decision."""
+    if decision.revisit_at_s is None:
+        return None
+    return now.real_s + (decision.revisit_at_s - now.emulated_s) / now.scale
 
 
 def _ready(seen: Seen) -> int:

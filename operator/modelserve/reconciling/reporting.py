@@ -11,7 +11,8 @@ from modelserve.api import status as statuses
 from modelserve.api.keys import Key
 from modelserve.api.status import ConditionType, EventReason
 from modelserve.decide import demand, judging, prediction, report, state
-from modelserve.decide.facts import Facts
+from modelserve.decide.facts import Block, Facts
+from modelserve.decide.record import Reason
 from modelserve.reconciling import memory as memories
 from modelserve.reconciling import observe, sightings
 from modelserve.reconciling.memory import Memory
@@ -41,7 +42,7 @@ class Outcome:
     spec: specs.ModelServeSpec
     assessment: prediction.Assessment
     seen: observe.Seen
-    name_taken: str = ""
+    blocked: Block | None = None
 
 
 class Reporting:
@@ -102,7 +103,7 @@ class Reporting:
         return await self._save(key, memory, now)
 
     async def _save(self, key: Key, memory: Memory, now: Now) -> float | None:
-        known = memories.parse_status(self._world.modelserves[key].get("status") or {})
+        known = memories.parse_status(self._world.modelserve(key).get("status") or {})
         if report.essence(memory.status) == report.essence(known):
             if report.figures(memory.status) == report.figures(known):
                 return None
@@ -171,7 +172,9 @@ class Reporting:
             now_wall_s=now.wall_s,
             scale=now.scale,
             rolling_out=_rolling_out(live),
-            name_taken=outcome.name_taken,
+            blocked=outcome.blocked,
+            troubles={uid: sightings.trouble(seen.pods[Uid(uid)]) for uid in decision.stuck_uids},
+            pods_refused=_pods_refused(live),
             slots=seen.parameters.slots,
             served_name_holder=str(holder) if holder else "",
             foreign_managers=foreign,
@@ -186,7 +189,7 @@ class Reporting:
             (ConditionType.STALLED, EventReason.INVALID_SPEC),
         )
         for kind, reason in told:
-            if judging.flipped(kind, before, after):
+            if judging.flipped(kind, before, after) and not _is_usual(kind, after):
                 self.emit(key, reason, _message(kind, after))
         kind = ConditionType.METRICS_AVAILABLE
         if judging.is_true(kind, before) and not judging.is_true(kind, after):
@@ -256,12 +259,24 @@ def _rolling_out(live: ports.Object | None) -> bool:
     return observed is None and not live.get("status")
 
 
+def _pods_refused(live: ports.Object | None) -> str:
+    """Why the ReplicaSet cannot create pods: a quota, a policy, a class that does not exist."""
+    failure = conditions.find(live or {}, "ReplicaFailure")
+    return str(failure.get("message") or "") if failure.get("status") == "True" else ""
+
+
 def _scaled(written: Written) -> EventReason:
     if written.before == 0:
         return EventReason.ACTIVATED
     if written.after == 0:
         return EventReason.SCALED_TO_ZERO
     return EventReason.SCALED_UP if written.after > written.before else EventReason.SCALED_DOWN
+
+
+def _is_usual(kind: ConditionType, status: statuses.ModelServeStatus) -> bool:
+    """Whether nobody needs an Event of it: a model at rest stands at its minReplicas."""
+    at_rest = (ConditionType.SCALING_LIMITED, str(Reason.AT_MINIMUM))
+    return any((c.type, c.reason) == at_rest for c in status.conditions if c.type == kind)
 
 
 def _message(kind: ConditionType, status: statuses.ModelServeStatus) -> str:

@@ -48,7 +48,7 @@ class Rollouts:
         seen: Seen,
     ) -> ports.Object:
         """The live Deployment, created or updated. Raises ClusterError, ForeignObject."""
-        modelserve = self._world.modelserves[key]
+        modelserve = self._world.modelserve(key)
         live = self._world.deployments.get(key)
         wanted = resolved.digest(key.name, spec)
         frozen = resolved.frozen(live, wanted) or resolved.resolve(key.name, spec, assessment)

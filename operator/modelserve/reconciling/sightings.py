@@ -7,7 +7,9 @@ do stamps tell the age; what is new since the last look is no older than that.
 
 import json
 import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from modelserve import ports
 from modelserve.api import conditions, names, pods, timestamps, wire
@@ -19,6 +21,9 @@ TRUSTED_AGE_REAL_S = 3.0
 
 # A gateway that sees the pod Ready before we do no longer says that it admitted it: believe it on.
 ADMITTED_LINGERS_REAL_S = 2.0
+
+# Of a container's last words; a traceback's last line may be long.
+WORDS_LIMIT = 300
 
 _BROKEN = {
     "CrashLoopBackOff",
@@ -61,6 +66,7 @@ class Sighting:
     terminating_since_s: float | None = None
     admitted_real_s: float | None = None  # when a gateway last said that it admits the pod
     restored: bool = False  # it was there, and ready, before we looked
+    away: bool = False  # its node does not report
     measured: bool = False  # its cold start has been taken down
     drain_told: bool = False
     phase_stamp_ms: int = 0  # start, or end, of the phase it was last seen in; and when that was
@@ -95,11 +101,40 @@ def is_admitted(known: Sighting | None, told: bool, now: Now) -> bool:
     return told or lingers
 
 
+def lingers_until_real_s(seen: Iterable[Sighting], now: Now) -> float | None:
+    """When the first pod that no gateway admits any more ceases to be believed admitted."""
+    last = (each.admitted_real_s for each in seen)
+    ends = (at + ADMITTED_LINGERS_REAL_S for at in last if at is not None and at < now.real_s)
+    return min((end for end in ends if end > now.real_s), default=None)
+
+
 def is_broken(pod: ports.Object) -> bool:
     """Whether a container crash-loops or cannot be started at all."""
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     waiting = (s.get("state", {}).get("waiting", {}).get("reason", "") for s in statuses)
     return any(reason in _BROKEN for reason in waiting)
+
+
+def trouble(pod: ports.Object) -> str:
+    """Why it does not run, in the words of kubelet or scheduler; empty if they say nothing."""
+    status = pod.get("status", {})
+    for container in status.get("containerStatuses") or ():
+        waiting = container.get("state", {}).get("waiting") or {}
+        if waiting.get("reason") in _BROKEN:
+            return _why(waiting, (container.get("lastState") or {}).get("terminated"))
+    scheduled = conditions.find(pod, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return str(scheduled.get("message") or "").partition(". ")[0]
+    return str(status.get("message") or status.get("reason") or "")
+
+
+def _why(waiting: Mapping[str, Any], ended: Mapping[str, Any] | None) -> str:
+    reason = str(waiting["reason"])
+    if ended is None:
+        return ", ".join(filter(None, (reason, str(waiting.get("message") or ""))))
+    words = str(ended.get("message") or "").strip().rpartition("\n")[2][:WORDS_LIMIT]
+    code = f"exit code {ended.get('exitCode')}"
+    return f"{reason}, {code}: {words}" if words else f"{reason}, {code}"
 
 
 def phase_stamps(pod: ports.Object) -> wire.PhaseStamps | None:
@@ -119,8 +154,13 @@ def look(
     state: ReplicaState,
     now: Now,
     looked_s: float = -math.inf,
+    *,
+    away: bool = False,
 ) -> Sighting:
-    """Take in how the pod is now. ``looked_s``: when this model's pods were last looked at."""
+    """Take in how the pod is now. ``looked_s``: when this model's pods were last looked at.
+
+    ``away``: its node does not report.
+    """
     first = known is None
     seen = known or Sighting(_since(pod["metadata"].get("creationTimestamp"), now, looked_s))
     if seen.started_s is None and pod["spec"].get("nodeName"):
@@ -142,6 +182,10 @@ def look(
     elif state is not ReplicaState.TERMINATING and seen.ready_since_s is not None:
         # It served and does no more: its container starts again.
         seen.ready_since_s, seen.started_s = None, now.emulated_s
+    if seen.away and not away and state is ReplicaState.STARTING:
+        # What became of it while its node was away is told from now on.
+        seen.started_s = now.emulated_s
+    seen.away = away
     if state is ReplicaState.STARTING:
         _note_phase(seen, pod, now, looked_s)
     if state is ReplicaState.TERMINATING and seen.terminating_since_s is None:

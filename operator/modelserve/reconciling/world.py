@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NewType
 
-from modelserve import ports
+from modelserve import errors, ports
 from modelserve.api import conditions, keys, names, pods
 from modelserve.api.keys import Key
 
@@ -18,6 +18,10 @@ class GpuClaim:
     node: str
     resource: str
     gpus: int
+
+
+class Gone(errors.NotFound):
+    """The ModelServe was deleted while it was worked on."""
 
 
 class World:
@@ -35,6 +39,13 @@ class World:
     def put_modelserve(self, body: ports.Object) -> bool:
         """Remember it unless what is known is as new. Returns whether anything changed."""
         return self._put(self.modelserves, Key.of(body), body)
+
+    def modelserve(self, key: Key) -> ports.Object:
+        """As it is now. Raises Gone."""
+        try:
+            return self.modelserves[key]
+        except KeyError:
+            raise Gone(f"{key} was deleted") from None
 
     def put_deployment(self, body: ports.Object) -> bool:
         """Remember a Deployment under the ModelServe its labels name."""
@@ -149,6 +160,11 @@ class World:
             for name, node in self.nodes_with(gpu_product)
             if is_ready(node)
         }
+
+    def is_away(self, pod: ports.Object) -> bool:
+        """Whether the pod's node does not report, so that nobody knows how the pod is."""
+        node = self.nodes.get(pod["spec"].get("nodeName") or "")
+        return node is not None and not conditions.is_true(node, "Ready")
 
     def nodes_with(self, gpu_product: str) -> Iterator[tuple[str, ports.Object]]:
         """Nodes by the GPU product label."""

@@ -115,6 +115,8 @@ def _container(spec: specs.ModelServeSpec, resolved: Resolved, time_scale: float
         "resources": _resources(spec, resolved),
         "startupProbe": _probe(resolved.startup_path, starts),
         "readinessProbe": _probe(resolved.health_path, 3),
+        # An engine's last lines tell why it ended; conditions and Events pass them on.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if resolved.command:
         container["command"] = list(resolved.command)

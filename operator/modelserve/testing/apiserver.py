@@ -5,7 +5,6 @@ server-side apply with owners of fields, /status and /scale, deletion with grace
 removal of what a deleted object owned. It validates nothing and knows no namespaces.
 """
 
-import asyncio
 import copy
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import timestamps
-from modelserve.testing import field_owners, objects, patches
+from modelserve.testing import field_owners, objects, patches, watches
 
 _Key = tuple[str, str, str]
 _Owner = tuple[str, str, str]  # manager, operation, subresource
@@ -54,7 +53,7 @@ class MemoryCluster:
         self._records: dict[_Key, _Record] = {}
         self._version = 0
         self._n_objects = 0
-        self._watches: list[_Watch] = []
+        self._watches: list[watches.Watch] = []
 
     async def get(self, resource: ports.Resource, namespace: str | None, name: str) -> ports.Object:
         self._note("get", resource, name)
@@ -69,7 +68,7 @@ class MemoryCluster:
         field_selector: str = "",
     ) -> tuple[Sequence[ports.Object], str]:
         self._note("list", resource, "")
-        watch = _Watch(resource, namespace, label_selector, field_selector)
+        watch = watches.Watch(resource, namespace, label_selector, field_selector)
         return self._selected(watch), str(self._version)
 
     async def watch(
@@ -80,7 +79,7 @@ class MemoryCluster:
         label_selector: str = "",
         field_selector: str = "",
     ) -> AsyncGenerator[ports.WatchEvent]:
-        watch = _Watch(resource, namespace, label_selector, field_selector)
+        watch = watches.Watch(resource, namespace, label_selector, field_selector)
         events = [ports.WatchEvent(ports.Change.ADDED, item) for item in self._selected(watch)]
         synced = {"metadata": {"resourceVersion": str(self._version)}}
         self._watches.append(watch)
@@ -215,7 +214,7 @@ class MemoryCluster:
     def _not_found(self, resource: ports.Resource, name: str) -> errors.NotFound:
         return errors.NotFound(f'{resource.plural} "{name}" not found', 404, "NotFound")
 
-    def _selected(self, watch: "_Watch") -> Sequence[ports.Object]:
+    def _selected(self, watch: watches.Watch) -> Sequence[ports.Object]:
         records = (r for _, r in sorted(self._records.items()))
         return [copy.deepcopy(r.body) for r in records if watch.selects(r.resource, r.body)]
 
@@ -329,43 +328,6 @@ class MemoryCluster:
         return (
             objects.to_scale(record.body) if subresource == "scale" else copy.deepcopy(record.body)
         )
-
-
-@dataclass(eq=False, slots=True)
-class _Watch:
-    """One watcher: what it selects and what it has not read yet."""
-
-    resource: ports.Resource
-    namespace: str | None
-    label_selector: str
-    field_selector: str
-    queue: "asyncio.Queue[ports.WatchEvent]" = field(default_factory=asyncio.Queue)
-
-    def selects(self, resource: ports.Resource, body: ports.Object) -> bool:
-        within = not self.namespace or body["metadata"].get("namespace") == self.namespace
-        return (
-            resource == self.resource
-            and within
-            and patches.matches(body, self.label_selector, self.field_selector)
-        )
-
-    def tell(
-        self,
-        resource: ports.Resource,
-        old: ports.Object | None,
-        new: ports.Object,
-        *,
-        gone: bool,
-    ) -> None:
-        before = old is not None and self.selects(resource, old)
-        after = not gone and self.selects(resource, new)
-        if before or after:
-            change = (
-                (ports.Change.MODIFIED if before else ports.Change.ADDED)
-                if after
-                else ports.Change.DELETED
-            )
-            self.queue.put_nowait(ports.WatchEvent(change, copy.deepcopy(new)))
 
 
 def _key(resource: ports.Resource, namespace: str | None, name: str) -> _Key:

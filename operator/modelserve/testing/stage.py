@@ -133,6 +133,25 @@ class Stage:
         await self.watch()
         return requeue_real_s
 
+    async def live(self, real_s: float, name: str = "llama") -> int:
+        """Let so many real seconds pass; it reconciles when marked or due, and at no other time.
+
+        Returns how often it did.
+        """
+        key, end_real_s, times = Key("default", name), self.clock.real_s() + real_s, 0
+        due_real_s: float | None = self.clock.real_s()
+        while True:
+            await self.watch()
+            if self.marked or (due_real_s is not None and due_real_s <= self.clock.real_s()):
+                self.marked.clear()
+                due_real_s, times = await self.reconciler.reconcile(key), times + 1
+                continue
+            next_real_s = end_real_s if due_real_s is None else min(due_real_s, end_real_s)
+            if next_real_s <= self.clock.real_s():
+                return times
+            # An instant that rounding puts a hair behind it must come all the same.
+            await self.clock.advance(next_real_s - self.clock.real_s() + 1e-6)
+
     async def add_node(self, name: str = "dgx-0", gpus: int = 8) -> None:
         """A ready GPU node."""
         room = {"nvidia.com/gpu": str(gpus)}

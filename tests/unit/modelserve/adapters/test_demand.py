@@ -94,10 +94,10 @@ class Operator:
 
     def __init__(self, cluster: ports.Cluster, clock: ports.Clock) -> None:
         self.told: list[tuple[str, int, int | None]] = []
-        self.gone: list[str] = []
+        self.turnouts: list[frozenset[str]] = []
         self._news = asyncio.Event()
         self.gateways = demand.Gateways(
-            cluster, "sys", "token", clock, on_snapshot=self._take, on_gone=self.gone.append
+            cluster, "sys", "token", clock, on_snapshot=self._take, on_turnout=self.turnouts.append
         )
 
     def _take(self, view: ports.GatewayView, previous: ports.GatewayView | None) -> None:
@@ -195,7 +195,7 @@ async def test_neither_lease_nor_stream_is_dropped_after_ten_seconds(
     assert operator.live() == ["g1"]
     await clock.advance(2)
     assert operator.live() == []
-    assert operator.gone == ["g1"]
+    assert operator.turnouts == [{"g1"}, set()]
 
 
 async def test_a_fresh_lease_keeps_a_gateway_whose_old_figures_are_dropped(
@@ -210,7 +210,7 @@ async def test_a_fresh_lease_keeps_a_gateway_whose_old_figures_are_dropped(
             await testing.settle()
         assert operator.live() == []
         assert operator.gateways.silent() == ["g1"]
-        assert operator.gone == []
+        assert operator.turnouts == [{"g1"}, set()], "what was decided on them is looked at again"
         assert await operator.gateways.fence(FENCE), "it is still asked"
 
 
@@ -223,7 +223,7 @@ async def test_an_outage_of_the_api_alone_drops_nobody(
             await operator.heard(count)
             await clock.advance(8)
         assert operator.live() == ["g1"]
-        assert operator.gone == []
+        assert operator.turnouts == [{"g1"}]
 
 
 async def test_a_wall_clock_that_jumps_changes_nothing(

@@ -3,6 +3,7 @@
 import datetime
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -96,3 +97,10 @@ def test_help_imports_no_client_library() -> None:
     heavy = "any(name.partition('.')[0] in ('kopf', 'kubernetes') for name in sys.modules)"
     code = f"import sys, modelserve.cli; sys.exit({heavy})"
     assert subprocess.run([sys.executable, "-P", "-c", code], check=False).returncode == 0
+
+
+def test_a_kubeconfig_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_bytes(b"\xd5\x00\xff")
+    result = CliRunner().invoke(cli.main, ["history", "llama", "--kubeconfig", str(file)])
+    assert (result.exit_code, "is no kubeconfig" in result.output) == (2, True)

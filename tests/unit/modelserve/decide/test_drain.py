@@ -42,6 +42,16 @@ def test_requests_that_end_together_are_no_slow_replica() -> None:
     assert past.rate_per_s(8, 10.0) == pytest.approx(0.8)
 
 
+def test_batches_that_end_out_of_step_are_no_spurts_and_lulls() -> None:
+    """Three replicas, each ends eight every nine seconds, one shortly after the other."""
+    past, rates = drain.Drain(), []
+    for second in range(120):
+        ended = 8 if second % 9 in (0, 1, 2) else 0
+        past = advance(past, float(second), 8, 8, 8, completions=ended, service_s=9.0)
+        rates.append(past.rate_per_s(8, 9.0))
+    assert 0.85 * 8 / 9 <= min(rates) <= max(rates) <= 1.15 * 8 / 9
+
+
 @pytest.mark.parametrize(
     "loads",
     [

@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 from modelserve.api import spec as api
-from modelserve.decide import observation, record, scaling, state, traffic, windows
+from modelserve.decide import observation, progress, record, scaling, state, traffic, windows
 
 Reason = record.Reason
+READY = observation.ReplicaState.READY
 PARAMETERS = observation.Parameters(
     slots=8, cold_start_s=30, service_s=1, max_replicas=32, cooldown_s=300
 )
@@ -13,8 +14,7 @@ PARAMETERS = observation.Parameters(
 
 def hung(held: int, arrivals: int = 0) -> observation.Observation:
     """One ready replica that is full and never finishes anything."""
-    ready = observation.ReplicaState.READY
-    pod = observation.Replica("a", "a", ready, 0.0, in_flight=10, waiting=2.0, running=8.0)
+    pod = observation.Replica("a", "a", READY, 0.0, in_flight=10, waiting=2.0, running=8.0)
     signal = observation.GatewaySignal(1, held=held, arrivals=arrivals)
     return observation.Observation((pod,), signal, 1)
 
@@ -33,6 +33,29 @@ def test_a_backlog_that_does_not_fall_is_given_one_rate_step() -> None:
     last = decisions[-1]
     assert (last.desired, last.reason) == (5, Reason.PROGRESS_GUARD)
     assert "still wait where 0 should" in last.message
+
+
+def judged(held: int, *, began: float = 200, rate_per_s: float = 1.0) -> record.Reason:
+    """What is said a minute after there were ``began``, when three replicas did 1/s each."""
+    pods = [observation.Replica(name, name, READY, 0.0, in_flight=8) for name in "abc"]
+    seen = observation.Observation(tuple(pods), observation.GatewaySignal(1, held=held), 3)
+    known = traffic.Traffic(8 / rate_per_s, 100)
+    watch = progress.Watch(0.0, 3, began, 0, 1.0)
+    past = state.ScalerState(known=known, watch=watch)
+    return scaling.decide(seen, PARAMETERS, past, 61.0)[0].reason
+
+
+def test_a_batch_of_each_replica_may_be_due_any_moment() -> None:
+    assert judged(200 - 180 + 24) is not Reason.PROGRESS_GUARD
+    assert judged(200 - 180 + 25) is Reason.PROGRESS_GUARD
+
+
+def test_a_rate_that_is_known_to_be_less_by_now_is_no_surprise() -> None:
+    assert judged(60, began=130, rate_per_s=0.5) is Reason.BACKLOG_WITHIN_COLD_START
+
+
+def test_a_small_backlog_that_stays_is_not_left_for_ever() -> None:
+    assert judged(6, began=6) is Reason.PROGRESS_GUARD
 
 
 def test_it_never_asks_for_more_than_queue_depth_would() -> None:

@@ -9,8 +9,17 @@ from modelserve.api import spec as specs
 from modelserve.api import status as statuses
 from modelserve.api import timestamps
 from modelserve.api.status import ConditionType
-from modelserve.decide import coldstart, demand, judging, observation, record, report
-from modelserve.decide.facts import Facts
+from modelserve.decide import (
+    claims,
+    coldstart,
+    demand,
+    judging,
+    observation,
+    record,
+    report,
+    victims,
+)
+from modelserve.decide.facts import Block, Facts
 from modelserve.decide.observation import ReplicaState
 from modelserve.decide.record import Reason
 
@@ -20,12 +29,31 @@ SPEC = specs.ModelServeSpec.model_validate(
 COLD_START = coldstart.ColdStart(0.05, 0, 77, 15, 39, 0.02)
 
 
+class AllIsWell:
+    """A decision's account of itself."""
+
+    def message(self) -> str:
+        return "all is well"
+
+    def numbers(self) -> dict[str, float]:
+        return {}
+
+    def going(self) -> victims.Plan:
+        return victims.NOBODY
+
+    def scale_down_at_s(self) -> None:
+        return None
+
+    def wait_s(self) -> float:
+        return 0.0
+
+
 def replica(uid: str, state: ReplicaState, **more: Any) -> observation.Replica:
     return observation.Replica(uid, uid, state, 0.0, node=more.pop("node", "dgx-0"), **more)
 
 
 def facts(*replicas: observation.Replica, live: int | None = None, **more: Any) -> Facts:
-    decision = record.Decision(1, 1, Reason.STEADY_LOAD, lambda: "all is well")
+    decision = record.Decision(1, 1, Reason.STEADY_LOAD, AllIsWell())
     changes = {k: more.pop(k) for k in list(more) if k in decision._fields}
     count = len(replicas) if live is None else live
     seen = observation.Observation(replicas, observation.GatewaySignal(1), count)
@@ -100,9 +128,9 @@ def test_a_transition_time_moves_only_when_the_status_flips() -> None:
         ({"limits": (Reason.INSUFFICIENT_GPU,)}, ConditionType.SCALING_LIMITED, "InsufficientGPU"),
         ({"stuck_uids": ("p",)}, ConditionType.DEGRADED, "ReplicasStuck"),
         ({"pool_nodes": 0}, ConditionType.DEGRADED, "NoPool"),
-        ({"conflict": True}, ConditionType.CONFLICT, "ForeignScale"),
+        ({"claim": claims.Claim(foreign=True)}, ConditionType.CONFLICT, "ForeignScale"),
         ({"rolling_out": True}, ConditionType.RECONCILING, "RollingOut"),
-        ({"name_taken": "taken"}, ConditionType.STALLED, "NameTaken"),
+        ({"blocked": Block("NameTaken", "taken")}, ConditionType.STALLED, "NameTaken"),
     ],
 )
 def test_what_is_amiss_is_a_condition_with_its_reason(

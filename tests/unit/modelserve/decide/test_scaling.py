@@ -1,6 +1,7 @@
 """One decision at a time: waking, no figures, modes, when to look again, any odd figures."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -119,7 +120,7 @@ def test_a_quiet_model_is_looked_at_a_few_times_and_then_never_again() -> None:
 
 def test_a_replica_too_young_for_figures_is_looked_at_again_once_it_is_not() -> None:
     young = looks.pod("a", running=None, waiting=None, ready_since_s=looks.NOW_S - 1)
-    floor = {"min_replicas": 1, "max_replicas": 1}
+    floor: dict[str, Any] = {"min_replicas": 1, "max_replicas": 1}
     first = looks.decide(looks.seen(young), **floor)
     assert (first.signal_ok, first.revisit_at_s) == (True, looks.NOW_S + 2)
     then = looks.decide(looks.seen(young), now_s=looks.NOW_S + 2, **floor)

@@ -39,6 +39,7 @@ def replica(state: State, created_s: float = 0.0, **fields: object) -> observati
         pytest.param(replica(State.STARTING), 601, "broken", id="past the deadline"),
         pytest.param(replica(State.STARTING, predicted_s=5.0), 29, "starting", id="early days"),
         pytest.param(replica(State.STARTING, started_s=590.0), 601, "starting", id="bound late"),
+        pytest.param(replica(State.STARTING, away=True), 9999, "late", id="its node away"),
         pytest.param(replica(State.STUCK), 1, "broken", id="crash-looping"),
         pytest.param(replica(State.UNSCHEDULABLE), 29, "starting", id="unschedulable a moment"),
         pytest.param(replica(State.UNSCHEDULABLE), 31, "unplaced", id="unschedulable for long"),

@@ -110,10 +110,12 @@ def test_a_gap_with_an_operator_restart_in_it_is_not_counted() -> None:
     assert advance(past, 500.0, restored_s=300.0, arrivals=1, held=1).idle == past.idle
 
 
-def working(past: traffic.Traffic, now_s: float, **signal: float) -> traffic.Traffic:
-    """Eight requests on one replica."""
-    ready = observation.ReplicaState.READY
-    pod = observation.Replica("a", "a", ready, 0.0, in_flight=8, waiting=0.0, running=8.0)
+def working(
+    past: traffic.Traffic, now_s: float, waiting: int = 0, **signal: float
+) -> traffic.Traffic:
+    """Eight requests run on one replica."""
+    engine = {"in_flight": 8 + waiting, "waiting": float(waiting), "running": 8.0}
+    pod = observation.Replica("a", "a", observation.ReplicaState.READY, 0.0, **engine)  # type: ignore[arg-type]
     gateways = observation.GatewaySignal(**({"live_gateways": 1} | signal))  # type: ignore[arg-type]
     seen = observation.Observation((pod,), gateways, 1)
     measured = demand.measure(seen, PARAMETERS, now_s)
@@ -138,3 +140,13 @@ def test_once_enough_have_ended_their_times_alone_count() -> None:
     for second in range(101, 141):
         past = working(past, float(second))
     assert past.service_s == 3.0
+
+
+def test_what_requests_wait_in_the_engine_is_no_service_time() -> None:
+    """Ten at a time are sent to eight slots, and each takes 8 s in one."""
+    past = working(traffic.Traffic(service_s=8.0, service_samples=100), 100.0, waiting=2)
+    for second in range(101, 400):
+        batch, due = divmod(second - 100, 8)
+        ended = {} if due else {"completions": 8, "service_sum_s": 64.0 if batch == 1 else 80.0}
+        past = working(past, float(second), waiting=2, **ended)
+        assert past.service_s == pytest.approx(8.0, rel=0.01)

@@ -1,6 +1,7 @@
 """The API that clients see, errors first."""
 
 import asyncio
+import gzip
 import io
 import json
 from typing import Any
@@ -48,6 +49,26 @@ async def test_a_body_over_the_limit_is_413(lab: Any) -> None:
         lab.session.post(lab.url + "/v1/x", data=io.BytesIO(b" " * (2**20 + 1)))
     )
     assert (status, said["code"]) == (413, "request_too_large")
+
+
+GZIP = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+
+
+async def test_a_body_that_is_not_compressed_as_it_says_is_400(lab: Any) -> None:
+    asked = lab.session.post(lab.url + "/v1/completions", data=b"no gzip", headers=GZIP)
+    status, said, _ = await error(asked)
+    assert (status, said["code"]) == (400, "invalid_content")
+
+
+async def test_a_compressed_body_reaches_the_engine_unpacked(lab: Any) -> None:
+    engine = await lab.engine()
+    lab.pod("a", engine.address)
+    body = json.dumps({"model": "llama", "prompt": "hi"}).encode()
+    packed = gzip.compress(body)
+    async with lab.session.post(lab.url + "/v1/completions", data=packed, headers=GZIP) as got:
+        assert got.status == 200
+    assert engine.bodies == [body]
+    assert "Content-Encoding" not in engine.headers[0]
 
 
 async def test_past_the_holds_bounds_it_is_429_with_retry_after(lab: Any) -> None:
