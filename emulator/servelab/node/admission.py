@@ -10,7 +10,7 @@ from typing import Any
 
 from modelserve.api import pods as pod_facts
 from modelserve.ports import Object
-from servelab.node import affinity, amounts
+from servelab.node import affinity, amounts, confinement
 
 # A kubelet's reason and message.
 Rejection = tuple[str, str]
@@ -21,6 +21,10 @@ _NATIVE = ("cpu", "memory", "ephemeral-storage")
 
 def admit(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | None:
     """None if the pod may run there beside the ``others``; else why not."""
+    return confinement.refused(pod) or _room(pod, node, others)
+
+
+def _room(pod: Object, node: Object, others: Iterable[Object]) -> Rejection | None:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
     counted = [other for other in others if not pod_facts.is_over(other)]
     capacity = int(amounts.parse(str(allocatable.get("pods", "110"))))

@@ -19,6 +19,7 @@ def life_of(
     for image, fact in plan.images.items():
         if fact.present and not node.host.images.present(image):
             node.host.images.add(image, fact.size_bytes or 0)
+    gpu = next((each.gpu for each in plan.engines.values()), node.facts.gpu)
     around = state.Surroundings(
         node.host,
         address,
@@ -27,7 +28,7 @@ def life_of(
         plan.images,
         rejection,
         {name: each.start for name, each in plan.engines.items()},
-        gpu_memory_gib=node.facts.gpu.driver_memory_mib / 1024,
+        gpu_memory_gib=gpu.driver_memory_mib / 1024,
         again=functools.partial(_again, node),
     )
     if resuming.begun(pod):

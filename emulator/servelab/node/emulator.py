@@ -28,8 +28,6 @@ from servelab.node import (
 from servelab.node.kubelet import resuming
 from servelab.node.pools import keeping, registration
 
-# Nobody reads a cluster autoscaler's events by the minute.
-UNLIMITED = 1_000_000
 # How long a start waits at most for engines that are to serve again.
 RETURN_REAL_S, RETURN_LOOK_REAL_S = 10.0, 0.02
 
@@ -56,32 +54,19 @@ class Emulator:
         self._tasks = tasks.Tasks()
         self._addresses = addresses.PodAddresses(seed=self._us.identity)
         self._began = clock.wall_s() - clock.real_s()
-        self._pools = cache.Store(cluster, ports.GPUPOOLS)
-        virtual = f"{names.LABEL_VIRTUAL}=true"
-        self._nodes = cache.Store(
-            cluster, ports.NODES, label_selector=virtual, keep_owners=False, alike=True
-        )
-        self._pods = cache.Store(
-            cluster, ports.PODS, field_selector="spec.nodeName!=", keep_owners=False
-        )
+        self._pools, self._nodes, self._pods = _stores(cluster)
         self._scaler = events.EventSink(
             cluster, "cluster-autoscaler", clock, per_minute=machines.UNLIMITED
         )
-        stores = (self._pools, self._nodes)
         self._keeper = keeping.PoolKeeper(
-            *(cluster, *stores, kubelet, self.unix_s),
+            *(cluster, self._pools, self._nodes, kubelet, self.unix_s),
             scale=clock.scale,
             sink=self._scaler,
             ailing=lambda name: self._machines.ailment(name),
         )
+        sleep = clock.sleep_real
         shared = services.Services(
-            cluster,
-            engines,
-            self._addresses,
-            self.unix_s,
-            clock.sleep_real,
-            numbers.late,
-            self.may_write,
+            cluster, engines, self._addresses, self.unix_s, sleep, numbers.late, self.may_write
         )
         self._tenants = tenants.Tenants(shared, self._keeper.spec, self._tasks.spawn)
         self._keeper.plays = lambda node: self._custody.ours(node["metadata"]["name"])
@@ -128,8 +113,8 @@ class Emulator:
             self._pod_changed(None, pod)
         self._pods.on_change(self._pod_changed)
         self._pools.on_change(lambda old, new: self._pool_changed())
-        kept = self._rounds
-        for loop in (kept.keep(), kept.refresh(), kept.collect(), self._scaler.run()):
+        kept, told = self._rounds, (self._scaler.run(), self._machines.announce())
+        for loop in (kept.keep(), kept.refresh(), kept.collect(), *told):
             self._loops.append(asyncio.create_task(loop))
         await self._engines_back()
         return self
@@ -287,6 +272,16 @@ class Emulator:
         if node is not None:
             self._changed.set()
             self._tenants.take_on(new, node)
+
+
+def _stores(cluster: ports.Cluster) -> tuple[cache.Store, cache.Store, cache.Store]:
+    """Pools, emulated nodes, and pods that have a node."""
+    virtual = f"{names.LABEL_VIRTUAL}=true"
+    return (
+        cache.Store(cluster, ports.GPUPOOLS),
+        cache.Store(cluster, ports.NODES, label_selector=virtual, keep_owners=False, alike=True),
+        cache.Store(cluster, ports.PODS, field_selector="spec.nodeName!=", keep_owners=False),
+    )
 
 
 def _uid(item: ports.Object) -> str:

@@ -24,7 +24,6 @@ class EngineControl:
         pod_life: life.PodLife,
         plan: planning.Plan,
         engines: Engines,
-        gpu_product: str,
         unix_s: Callable[[], float],
         wake: Callable[[], None],
         say: Callable[[str, str], None],
@@ -32,7 +31,6 @@ class EngineControl:
         self._life = pod_life
         self._plan = plan
         self._engines = engines
-        self._gpu_product = gpu_product
         self._unix_s = unix_s
         self._wake = wake
         self._say = say
@@ -101,10 +99,10 @@ class EngineControl:
         """The engine's address; empty for one that will fail when it has loaded."""
         if self._refusals[container]:
             return ""
-        pod, spec = self._life.pod, self._plan.engines[container].spec
+        pod, plan = self._life.pod, self._plan.engines[container]
         try:
             return await self._engines.reserve(
-                key, spec.raw, pod.annotations, self._gpu_product, _seed(key)
+                key, plan.spec.raw, pod.annotations, plan.gpu.product_label, _seed(key)
             )
         except errors.InputError as error:
             self._refusals[container] = f"ERROR {error}"

@@ -23,10 +23,10 @@ PERIOD_REAL_S = 10.0
 JITTER = 0.04
 DURATION_REAL_S = 40
 RETRY_REAL_S = 1.0
-# A node so young has no Lease yet: it gets one within a second, so that a hundred nodes that
-# register at once are all there before their Leases are.
+# A node so young has no Lease yet: a kubelet creates it a period after it registered. Here they are
+# spread over a period, after a second in which many nodes may register at once.
 YOUNG_REAL_S = 10.0
-FIRST_WITHIN_REAL_S = 1.0
+FIRST_AFTER_REAL_S = 1.0
 # client-go's longest pause between two tries of a Lease.
 LONGEST_PAUSE_REAL_S = 7.0
 
@@ -103,10 +103,12 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Renew at once, then on this node's own beat, until cancelled."""
+        wait_real_s = self._rng.random() * PERIOD_REAL_S
         if self._young:
-            await self._clock.sleep_real(self._rng.random() * FIRST_WITHIN_REAL_S)
+            await self._clock.sleep_real(FIRST_AFTER_REAL_S + wait_real_s)
+            wait_real_s = PERIOD_REAL_S
         await self._renew()
-        due = self._clock.real_s() + self._rng.random() * PERIOD_REAL_S
+        due = self._clock.real_s() + wait_real_s
         while True:
             await self._clock.sleep_real(max(0.0, due - self._clock.real_s()))
             await self._renew()

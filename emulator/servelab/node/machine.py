@@ -32,8 +32,10 @@ class Machine:
     given: slots.Given = field(default_factory=slots.Given)
     brief: bool = False  # its pods are written once each (see ``profiles``)
     trouble: troubles.Troubles = field(init=False)
+    cordoned: bool = field(init=False)  # as its kubelet last told
 
     def __post_init__(self) -> None:
+        self.cordoned = bool(self.object["spec"].get("unschedulable"))
         self.trouble = troubles.of_node(self.object, self.host.scale)
 
     @property
@@ -104,6 +106,7 @@ def read_facts(node: ports.Object) -> planning.NodeFacts:
         nodefacts.node_rates(annotations),
         meta["labels"].get(names.LABEL_POOL, ""),
         quantities.parse_rate(shared) if shared else None,
+        mig_profile=annotations.get(names.NODE_MIG_PROFILE, ""),
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from modelserve import errors, ports
 from modelserve.adapters import cache, events
 from modelserve.api import names
-from servelab.node import heartbeat, links, machine, outages, planning, tasks, tenants
+from servelab.node import announcing, heartbeat, links, machine, outages, planning, tasks, tenants
 from servelab.node.faults import ailments, troubles
 from servelab.node.pools import keeping
 from servelab.timing import routes
@@ -53,6 +53,8 @@ class Machines(Mapping[str, machine.Machine]):
         self._links = links.Links(pods.end_moved)
         self._event_writes = asyncio.Semaphore(EVENT_WRITES)
         self._by_name: dict[str, machine.Machine] = {}
+        cut_off = lambda name: self.ailment(name).cut_off  # noqa: E731
+        self._announcer = announcing.Announcer(cluster, clock, self, cut_off)
         self._outages: dict[str, outages.Outages] = {}
         self._work: dict[str, list[asyncio.Task[None]]] = {}
 
@@ -64,6 +66,10 @@ class Machines(Mapping[str, machine.Machine]):
 
     def __len__(self) -> int:
         return len(self._by_name)
+
+    async def announce(self) -> None:
+        """Tell what their kubelets tell of them. For ever."""
+        await self._announcer.run()
 
     def ailment(self, name: str) -> ailments.Ailment:
         """What the node of that name suffers as a whole."""
@@ -85,6 +91,7 @@ class Machines(Mapping[str, machine.Machine]):
         self._outages[name] = outage
         work = (beat.run(), found.sink.run(), outage.run())
         self._work[name] = [self._tasks.spawn(each) for each in work]
+        self._announcer.came(name)
         return True
 
     def update(self, known: machine.Machine, node: ports.Object) -> None:

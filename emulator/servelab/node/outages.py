@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from modelserve import ports
 from modelserve.api import conditions
 from modelserve.api.faults import FaultType as Type
+from servelab.node import announcing
 from servelab.node.faults import fault
 from servelab.node.machine import Machine
 from servelab.node.pools import registration
@@ -57,13 +58,9 @@ class Outages:
 
     def _tell_return(self) -> None:
         """A kubelet that finds its node thought dead says that all is well again."""
-        node = self._node
-        if conditions.is_true(node.object, "Ready"):
-            return
-        subject = {"apiVersion": "v1", "kind": "Node", **node.object}
-        for reason in registration.WELL:
-            text = f"Node {node.object['metadata']['name']} status is now: {reason}"
-            node.sink.emit(subject, "Normal", reason, text)
+        if not conditions.is_true(self._node.object, "Ready"):
+            for reason in registration.WELL:
+                announcing.tell(self._node, reason)
 
     async def _take_away(self, now: float) -> None:
         """The cloud takes its machine back, after a notice."""

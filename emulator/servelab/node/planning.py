@@ -19,6 +19,7 @@ from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.surfaces import logs, surface
 from servelab.node import images, podspec, starting
+from servelab.node.gpus import slices
 from servelab.node.kubelet import behavior
 from servelab.timing import jitter, routes, transfers
 
@@ -40,6 +41,11 @@ class NodeFacts:
     pool: str = ""
     registry_bytes_per_s: float | None = None  # what the registry gives the whole pool
     warm: Callable[[], Mapping[str, int]] = dict  # bytes by weights in the page cache
+    mig_profile: str = ""  # whose slices its GPUs are
+
+    def gpu_of(self, spec: podspec.Container) -> gpus.Gpu:
+        """What a container's process finds: a GPU, or a slice of one."""
+        return slices.found_by(spec.raw, self.gpu, self.mig_profile)
 
     def is_warm(self, launch: launches.Launch) -> bool:
         """Whether all of the weights are in the page cache."""
@@ -55,6 +61,7 @@ class EnginePlan:
     """
 
     spec: podspec.Container
+    gpu: gpus.Gpu
     start: starting.EngineStart
     refusal: str = ""
     exit_code: int = 1
@@ -112,24 +119,26 @@ def again(
 def _engine(
     pod: podspec.Pod, spec: podspec.Container, facts: NodeFacts, store: images.NodeImages
 ) -> EnginePlan | None:
+    gpu = facts.gpu_of(spec)
     try:
-        launch = _launch(json.dumps([spec.raw, dict(pod.annotations)]), facts.gpu.key)
+        launch = _launch(json.dumps([spec.raw, dict(pod.annotations)]), gpu.key)
     except errors.UsageError as error:
-        return EnginePlan(spec, _refused(spec), error.told(), USAGE_EXIT_CODE)
+        return EnginePlan(spec, gpu, _refused(spec), error.told(), USAGE_EXIT_CODE)
     except errors.InputError as error:
         said = str(error) if isinstance(error, errors.StartRefused) else f"ERROR {error}"
-        return EnginePlan(spec, _refused(spec), said)
+        return EnginePlan(spec, gpu, _refused(spec), said)
     if launch is None:
         return None
-    refusal = _misfit(launch, facts.gpu)
+    refusal = _misfit(launch, gpu)
     there = frozenset[str]() if store.present(spec.image) else store.digests()
     cache = nodefacts.CacheState(
         store.present(spec.image), page_cached=facts.is_warm(launch), layers=there
     )
-    planned = coldstart.plan(launch, facts.gpu, facts.rates, cache)
+    planned = coldstart.plan(launch, gpu, facts.rates, cache)
     load = weight_read(pod.uid, pod.node, launch, facts)
-    start = _start(pod, spec, launch, planned, facts.gpu, load.work)
-    return EnginePlan(spec, _silent(start) if refusal else start, refusal, links=load.links)
+    start = _start(pod, spec, launch, planned, gpu, load.work)
+    start = _silent(start) if refusal else start
+    return EnginePlan(spec, gpu, start, refusal, links=load.links)
 
 
 @functools.lru_cache(maxsize=256)

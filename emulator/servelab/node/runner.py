@@ -61,8 +61,8 @@ class PodRunner:
         self._due_s = NEVER
         self._began_s = services.unix_s()
         self._engine_control = enginecontrol.EngineControl(
-            *(self.life, self._plan, services.engines, node.facts.gpu.product_label),
-            *(services.unix_s, self._turns.soon, self.logged),
+            *(self.life, self._plan, services.engines, services.unix_s),
+            *(self._turns.soon, self.logged),
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._wrong_faults = ""

@@ -151,6 +151,15 @@ def cannot_start(why: str) -> str:
     )
 
 
+def no_seccomp_profile(name: str) -> str:
+    """What containerd says of a profile that the node does not have."""
+    path = f"/var/lib/kubelet/seccomp/{name}"
+    return (
+        f'failed to create containerd container: cannot load seccomp profile "{path}": '
+        f"open {path}: no such file or directory"
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Where:
     """A container; ``pod`` is name_namespace(uid)."""

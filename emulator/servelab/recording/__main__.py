@@ -15,10 +15,10 @@ DEFAULT_OUT = Path("kubelet-recordings.json")
 
 @click.command("record-kubelet")
 @click.option("--cases", "wanted", default="", help="Names, with commas or spaces; default: all.")
-@click.option("--file", type=click.Path(path_type=Path), default=cases.FILE, help="The cases.")
+@click.option("--file", type=click.Path(path_type=Path), help="The cases; default: all there are.")
 @click.option("--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True)
 @click.option("--times", type=click.IntRange(1), default=1, help="Record each so many times.")
-def main(wanted: str, file: Path, out: Path, times: int) -> None:
+def main(wanted: str, file: Path | None, out: Path, times: int) -> None:
     """Start a real kubelet, create the cases on it, and write what it did to --out.
 
     Needs Linux, root, and cgroups; kubelet and containerd are built from source once.
@@ -27,7 +27,8 @@ def main(wanted: str, file: Path, out: Path, times: int) -> None:
     """
     with reporting.closing(reporting.for_stream()) as reporter:
         try:
-            chosen = cases.choose(cases.read(file), wanted.replace(",", " ").split(), times)
+            known = cases.read(*([file] if file else []))
+            chosen = cases.choose(known, wanted.replace(",", " ").split(), times)
             with node.running(reporter) as real:
                 reporter.say(f"recording {len(chosen)} cases")
                 document = asyncio.run(recorder.record(real, chosen, reporter.say))

@@ -1,4 +1,4 @@
-"""The pods to record: read from ``cases.yaml``, with what all of them share filled in."""
+"""The pods to record: read from ``cases*.yaml``, with what all of them share filled in."""
 
 import copy
 import json
@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from modelserve import errors
 
-FILE = Path(__file__).with_name("cases.yaml")
+FILES = [Path(__file__).with_name(name) for name in ("cases.yaml", "cases-more.yaml")]
 IMAGE = "docker.io/library/busybox:1"
 GRACE_S = 5
 # The server that most cases run: it listens at once and answers /health.
@@ -76,11 +76,20 @@ def _container(raw: Mapping[str, Any]) -> dict[str, Any]:
     return found if shell is None else found | {"command": ["/bin/sh", "-c", shell]}
 
 
-def read(path: Path = FILE) -> list[Case]:
-    """Read the cases. Raises InputError with the place that is wrong."""
+def read(*paths: Path) -> list[Case]:
+    """Read the cases of these files, or of all. Raises InputError with the place that is wrong."""
+    found = [case for path in paths or FILES for case in _read(path)]
+    names = [case.name for case in found]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise errors.InputError(f"two cases are called {min(twice)!r}")
+    return found
+
+
+def _read(path: Path) -> list[Case]:
     try:
         document = yaml.safe_load(path.read_text())
-        found = [Case.model_validate(_counted(each)) for each in document["cases"]]
+        return [Case.model_validate(_counted(each)) for each in document["cases"]]
     except OSError as error:
         raise errors.InputError(f"{path} cannot be read: {error.strerror}") from error
     except (yaml.YAMLError, TypeError, KeyError) as error:
@@ -89,10 +98,6 @@ def read(path: Path = FILE) -> list[Case]:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])
         raise errors.InputError(f"{path}: at {place}: {first['msg']}") from error
-    twice = {case.name for case in found if sum(c.name == case.name for c in found) > 1}
-    if twice:
-        raise errors.InputError(f"{path}: two cases are called {min(twice)!r}")
-    return found
 
 
 def _counted(raw: object) -> object:

@@ -21,7 +21,7 @@ from servelab.cluster import (
     processes,
     reporting,
 )
-from servelab.recording import busybox, cases, pieces
+from servelab.recording import busybox, cases, pieces, registry
 
 NAME = "real-1"
 BRIDGE = "recordbr0"
@@ -208,6 +208,9 @@ state = "{place}/containerd-state"
   sandbox = "{busybox.PAUSE}"
 [plugins.'io.containerd.cri.v1.images'.registry]
   config_path = ""
+[[plugins.'io.containerd.transfer.v1.local'.unpack_config]]
+  platform = "linux"
+  snapshotter = "native"
 [plugins.'io.containerd.cri.v1.runtime']
   restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.containerd]
@@ -263,10 +266,13 @@ def running(reporter: reporting.Reporter) -> Iterator[RealNode]:
             found, family, directories.private(place / "run"), place / "etcd", (address,)
         )
         node = RealNode(place, parts, plane, family, address)
+        archive = place / "registry.tar"
+        busybox.write(parts.busybox, parts.applets(), cases.IMAGE, ("sh",), archive)
         reporter.say("starting Kubernetes, containerd and a kubelet")
         try:
-            node.start()
-            yield node
+            with registry.serving(archive):
+                node.start()
+                yield node
         finally:
             node.clear()
             plane.stop(keep=False)

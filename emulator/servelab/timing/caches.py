@@ -143,16 +143,6 @@ def room_bytes(memory_bytes: int, used_by_pods_bytes: int, reserved_bytes: int =
     return max(0, memory_bytes - used_by_pods_bytes - reserved_bytes)
 
 
-def hit_bytes(cached: Cached, file: str, size_bytes: int, capacity_bytes: int) -> int:
-    """Bytes of a file that reading it from its start finds in memory.
-
-    None of a file larger than the cache: each page is dropped before the next reading comes to it.
-    """
-    if size_bytes > capacity_bytes:
-        return 0
-    return min(cached.by_file.get(file, 0), size_bytes, capacity_bytes)
-
-
 def read(cached: Cached, file: str, size_bytes: int, capacity_bytes: int) -> Cached:
     """The file was read through: it is the most recent, and the oldest pages have made room."""
     others = {name: size for name, size in cached.by_file.items() if name != file}

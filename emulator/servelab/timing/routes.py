@@ -125,7 +125,7 @@ def weights(
 ) -> Route:
     """The read of a replica's weights. ``connections``: ranks that read; ``factor``: jitter."""
     path, cap, links = _links(planned.limits, node, storage_class)
-    stage = transfers.Stage(planned.n_bytes, path, cap, planned.latency_s, connections)
+    stage = transfers.Stage(planned.moved_bytes, path, cap, planned.latency_s, connections)
     return _route((stage.scaled(factor),), planned.n_bytes, links)
 
 

@@ -1,17 +1,19 @@
 """GPUs: memory, bandwidth, peaks, links and labels, from ``data/gpus.yaml``.
 
-One entry is what a device plugin hands out as one GPU (one die of an MI250).
+One entry is what a device plugin hands out as one GPU (one die of an MI250). A slice of a GPU
+(MIG) is found by the label of its nodes, ``NVIDIA-H100-80GB-HBM3-MIG-1g.10gb``.
 """
 
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from modelserve.catalog import files
+from modelserve.catalog import files, mig
 
 MIB = 1024 * 1024
+_MIG = "-MIG-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class Gpu:
 
     ``compute_share`` and ``bandwidth_share`` are what kernels reach on its architecture, relative
     to what they reach on most. Without ``peer_to_peer`` GPUs talk through the host's memory.
+    ``mig_profile`` is a slice's; empty for a whole GPU.
     """
 
     key: str
@@ -44,6 +47,7 @@ class Gpu:
     compute_share: float = 1.0
     bandwidth_share: float = 1.0
     peer_to_peer: bool = True
+    mig_profile: str = ""
 
     @property
     def title(self) -> str:
@@ -92,12 +96,45 @@ def find(name: str) -> Gpu:
     """The GPU known by ``name``: key, product label or alias, in any case. Raises UnknownName.
 
     ``-SHARED`` (time slicing) at the end of a label is ignored; blanks, ``-`` and ``_`` are alike.
+    With ``-MIG-<profile>`` behind it, that slice of it.
     """
-    gpu = _index().get(_key(name.strip().removesuffix("-SHARED")))
+    whole, _, profile = _key(name.strip().removesuffix("-SHARED")).partition(_key(_MIG))
+    gpu = _index().get(whole)
     if gpu is None:
         words = [word for gpu in all_gpus() for word in (gpu.product_label, gpu.key, *gpu.aliases)]
         raise files.unknown("GPU", name, words)
-    return gpu
+    return cut(gpu, profile) if profile else gpu
+
+
+@functools.lru_cache(maxsize=256)
+def cut(gpu: Gpu, profile: str) -> Gpu:
+    """A slice of the GPU, as a GPU of its own. Raises UnknownName for a profile it has not.
+
+    It has its part of multiprocessors, memory and memory bandwidth, and reaches the host, but no
+    other slice.
+    """
+    known = mig.profiles(gpu).get(profile)
+    if known is None:
+        raise files.unknown(f"MIG profile of {gpu.product_label}", profile, mig.profiles(gpu))
+    compute = mig.compute_share(gpu, known)
+    return replace(
+        gpu,
+        key=f"{gpu.key}{_key(_MIG)}{profile}",
+        product_label=f"{gpu.product_label}{_MIG}{profile}",
+        aliases=(),
+        memory_bytes=round(gpu.memory_bytes * known.memory_share),
+        driver_memory_mib=mig.memory_mib(gpu, known),
+        bandwidth_bytes_per_s=gpu.bandwidth_bytes_per_s * known.memory_share,
+        flops_16_bit=gpu.flops_16_bit * compute,
+        flops_fp8=gpu.flops_fp8 and gpu.flops_fp8 * compute,
+        flops_fp4=gpu.flops_fp4 and gpu.flops_fp4 * compute,
+        link_kind="none between slices",
+        link_bytes_per_s=gpu.pcie_bytes_per_s,
+        fast_link=False,
+        link_span=None,
+        peer_to_peer=False,
+        mig_profile=profile,
+    )
 
 
 @functools.cache
@@ -108,7 +145,8 @@ def all_gpus() -> tuple[Gpu, ...]:
 
 def sources(name: str) -> tuple[files.Figure, ...]:
     """Each number of a catalogue entry with its source. Raises UnknownName."""
-    return files.figures("gpus", files.load("gpus")["gpus"][find(name).key])
+    key, _, _ = find(name).key.partition(_key(_MIG))
+    return files.figures("gpus", files.load("gpus")["gpus"][key])
 
 
 def _key(word: str) -> str:

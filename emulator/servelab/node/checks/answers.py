@@ -13,7 +13,7 @@ KUBELET = "kubelet"
 # A probe meets a server in the moment it opens or closes its port: what it then says is chance.
 _RACES = re.compile(
     r"connection refused|closed idle connection|connection reset|EOF|no route to host"
-    r"|no running task found|CONTAINER_EXITED"
+    r"|no running task found|CONTAINER_EXITED|cannot exec in a stopped state"
 )
 
 # What else is told at each sync of a container that cannot be made, once that is often.
@@ -46,8 +46,9 @@ def _chance(key: _Key, real: int, ours: int, runs: int) -> bool:
     closing port.
     """
     if (key[1] == "BackOff" or key[2] == "Error: ImagePullBackOff") and real and ours:
-        # Told at each sync in between; one sync more or less depends on what else wakes a kubelet.
-        return abs(real - ours) <= 1
+        # Told at each sync of each back-off; one sync more or less in each depends on what else
+        # wakes a kubelet, and when.
+        return abs(real - ours) <= max(1, runs - 1)
     if key[1] in _EACH_SYNC and min(real, ours) >= OFTEN:
         return abs(real - ours) <= 1
     if key[1] != "Unhealthy":

@@ -22,7 +22,8 @@ BACK_OFFS = ("CrashLoopBackOff", "ImagePullBackOff")
 def compare(scenario: recording.Scenario, run: Run) -> list[Difference]:
     """All differences, in the order: facts, their order and times, events, logs."""
     real = real_changes(scenario)
-    ours = _judged(real, facts.changes(run.updates, *_names(run.place)), judged_s(scenario))
+    whole = _judged(real, facts.changes(run.updates, *_names(run.place)), judged_s(scenario))
+    ours = _suited(real, whole, judged_s(scenario))
     found = list(_facts(scenario, real, ours))
     if not found:
         pairs = _pairs(real, ours)
@@ -74,10 +75,29 @@ def _judged(
         if key.endswith(facts.OPTIONAL) and all(c.value == "null" for c in real.get(key, ())):
             kept[key] = list(real.get(key, ()))  # Shortened recordings leave them out.
             continue
-        most = len(real.get(key, ()))
         early = sum(change.t_s <= until_s for change in found)
-        kept[key] = found[: max(most, early)]
+        kept[key] = found[: max(len(real.get(key, ())), early)]
     return kept
+
+
+def _suited(
+    real: Mapping[str, list[facts.Change]],
+    ours: Mapping[str, list[facts.Change]],
+    until_s: float,
+) -> dict[str, list[facts.Change]]:
+    """Ours, of what goes beyond the recording's end only as much as suits it.
+
+    A value that the recording shows for a moment, and ours does not, makes ours reach further.
+    """
+    return {key: _as_long(real.get(key, ()), found, until_s) for key, found in ours.items()}
+
+
+def _as_long(
+    real: Sequence[facts.Change], ours: list[facts.Change], until_s: float
+) -> list[facts.Change]:
+    least = sum(change.t_s <= until_s for change in ours)
+    lengths = range(len(ours), least - 1, -1)
+    return next((ours[:n] for n in lengths if _aligned(real, ours[:n])), ours)
 
 
 def _aligned(

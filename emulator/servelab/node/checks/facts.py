@@ -1,5 +1,6 @@
 """A pod's story as facts: what changed when, with what differs from cluster to cluster masked."""
 
+import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -12,15 +13,17 @@ from servelab.node.checks import recording
 
 # No more of them than this are tried to be left out.
 MOST_BLIPS = 6
-# Held for less than this, a value may be lost when a kubelet merges writes.
-BLIP_S = 1.0
+# Held for less than this, a value may be lost: a kubelet merges writes, and sees what happens
+# between two relists, a second apart, as one.
+BLIP_S = 1.1
 _DURATION = r"(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|s)"
 _PULLED = re.compile(rf"in {_DURATION} \({_DURATION} including waiting\)")
 _USED = re.compile(r"(requested: \d+), used: \d+")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _ADDRESS = re.compile(r"\b10\.\d{1,3}\.\d{1,3}\.\d{1,3}\b")
 _CONTAINER = re.compile(r"containerd://[0-9a-f]{64}")
-_EXEC = re.compile(r"(failed to start exec )\"[0-9a-f]{64}\"")
+_EXEC = re.compile(r"(failed to (?:start|create) exec )\"[0-9a-f]{64}\"")
+_KUBELET = re.compile(r"/[\w./-]*/kubelet(?=/(?:seccomp|pods)/)")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # What shortened recordings may lack.
 OPTIONAL = ("resources", "allocatedResources")
@@ -38,6 +41,7 @@ class Change:
     number: int
 
 
+@functools.lru_cache(maxsize=8192)
 def mask(text: str, namespace: str, node: str) -> str:
     """Take out addresses, ids, times, durations of pulls, and the names of namespace and node."""
     for pattern, word in (
@@ -47,6 +51,7 @@ def mask(text: str, namespace: str, node: str) -> str:
         (_ADDRESS, "<ip>"),
         (_CONTAINER, "<container>"),
         (_EXEC, r"\1<exec>"),
+        (_KUBELET, "<kubelet>"),
         (_UID, "<uid>"),
     ):
         text = pattern.sub(word, text)

@@ -97,8 +97,8 @@ class Stage:
     async def _set_up(self) -> AsyncIterator[None]:
         meta = {"metadata": {"name": self._name}}
         size = surroundings.capacity([each.scenario for each in self._pods.values()])
-        spec = {"gpu": NODE_GPU, "gpusPerNode": 8, "nodes": 1, "taints": [], **size}
-        pool = meta | {"spec": spec}
+        spec: dict[str, Any] = {"gpu": NODE_GPU, "nodes": 1, "taints": [], **size}
+        pool = meta | {"spec": spec | {"kubelet": {"serializeImagePulls": False}}}
         self._tell(f"starting the emulated node {self.place.node}")
         await self._cluster.create(ports.GPUPOOLS, None, pool)
         try:

@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modelserve.api import names
-from servelab.node import conditions
+from servelab.node import admission, conditions
 from servelab.node.checks import recording
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|h|m|s)")
-_PULLED = re.compile(r'Successfully pulled image "([^"]+)" in (\S+) .*Image size: (\d+) bytes')
+_PULLED = re.compile(
+    r'Successfully pulled image "([^"]+)" in \S+ \((\S+) including waiting\)'
+    r".*Image size: (\d+) bytes"
+)
 _PRESENT = re.compile(r'Container image "([^"]+)" already present on machine')
 _PROBED = re.compile(r"\w+ probe failed: (.*)", re.DOTALL)
 _NOT_PROBED = re.compile(
@@ -26,6 +29,9 @@ _UNMOUNTED = re.compile(r'MountVolume.SetUp failed for volume "([^"]+)" : (.*)',
 _FILES = frozenset({"configMap", "secret", "projected", "persistentVolumeClaim"})
 _ROOT = "image will run as root"
 _FULL = re.compile(r"enough resource: (\S+), requested: \d+, used: \d+, capacity: (\d+)")
+_GPU = "nvidia.com/gpu"
+# Of one node: as most have, and what a pool may ask for.
+LEAST_GPUS, MOST_GPUS = 8, 64
 _KUBELETS = (*conditions.ORDER, "PodResizePending", "PodResizeInProgress")
 # The one disruption that a kubelet tells itself; others write theirs before they delete the pod.
 _OWN_DISRUPTION = "TerminationByKubelet"
@@ -97,7 +103,10 @@ def _mounted(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Mapping[
 
 
 def images(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Any]]:
-    """By image, what the recorded node and registry held of it."""
+    """By image, what the recorded node and registry held of it.
+
+    A pull takes as long as there, with its waiting for others, who are not all in the recording.
+    """
     found: dict[str, dict[str, Any]] = {}
     for event in scenario.events:
         if match := _PULLED.search(event.message):
@@ -113,9 +122,9 @@ def images(scenario: recording.Scenario) -> Mapping[str, Mapping[str, Any]]:
     return found
 
 
-def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str]:
+def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str | int]:
     """What the recorded node had, as far as its refusals tell it: fields of a pool."""
-    found: dict[str, str] = {}
+    found: dict[str, str | int] = {"gpusPerNode": _gpus(scenarios)}
     for scenario in scenarios:
         for event in scenario.events:
             match = _FULL.search(event.message)
@@ -126,6 +135,12 @@ def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str]:
             elif match and match[1] == "ephemeral-storage":
                 found["disk"] = match[2]
     return found
+
+
+def _gpus(scenarios: Sequence[recording.Scenario]) -> int:
+    """How many the node has, so that no pod is refused: a kubelet without a plugin counts none."""
+    asked = [admission.requests(scenario.pod).get(_GPU, 0) for scenario in scenarios]
+    return min(MOST_GPUS, max(LEAST_GPUS, int(sum(asked))))
 
 
 def foreign_conditions(scenario: recording.Scenario) -> Sequence[tuple[float, Mapping[str, Any]]]:

@@ -6,7 +6,7 @@ After NVIDIA's k8s-device-plugin (internal/lm) for driver 570, and ROCm's k8s-de
 from collections.abc import Mapping
 
 from modelserve.api import pool
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, mig
 from servelab.node.gpus import slices
 
 DRIVER = ("570", "172", "08")
@@ -42,7 +42,7 @@ def resources(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> dict[str, int]:
     cut = slices.of_pool(spec, gpu)
     if not cut:
         return {gpu.resource_name: spec.gpus_per_node * shares}
-    counts = {_mig_resource(spec, p): spec.gpus_per_node * count for p, count in cut.items()}
+    counts = {slices.resource(spec, gpu, p): spec.gpus_per_node * count for p, count in cut.items()}
     # With the strategy mixed, no GPU is left whole.
     whole = {} if GPU in counts else {GPU: 0}
     return {**whole, **{name: count * shares for name, count in counts.items()}}
@@ -72,7 +72,7 @@ def _nvidia(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> dict[str, str]:
         "gpu.mode": "compute",
         "mps.capable": "false",
         "vgpu.present": "false",
-        "mig.capable": str(slices.capable(gpu)).lower(),
+        "mig.capable": str(mig.capable(gpu)).lower(),
         **_versions(),
         **{f"gpu.deploy.{part}": "true" for part in _DEPLOYED},
         **_mig(spec, gpu),
@@ -84,7 +84,7 @@ def _nvidia(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> dict[str, str]:
 
 
 def _mig(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[str, str]:
-    if not slices.capable(gpu):
+    if not mig.capable(gpu):
         return {}
     state = {"mig.config.state": "success", "gpu.deploy.mig-manager": "true"}
     if spec.mig is None:
@@ -95,24 +95,19 @@ def _mig(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[str, str]:
 
 
 def _slice(
-    spec: pool.GPUPoolSpec, gpu: gpus.Gpu, profile: slices.Profile, count: int
+    spec: pool.GPUPoolSpec, gpu: gpus.Gpu, profile: mig.Profile, count: int
 ) -> dict[str, str]:
     """With the strategy single, slices take over the labels of GPUs."""
     shares = spec.time_slicing.replicas if spec.time_slicing else 1
-    name = f"{gpu.product_label}-MIG-{profile.name}{'-SHARED' if shares > 1 else ''}"
+    name = gpus.cut(gpu, profile.name).product_label + ("-SHARED" if shares > 1 else "")
     found = {
         "product": name,
         "count": spec.gpus_per_node * count,
         "replicas": shares,
         **slices.attributes(profile, gpu),
     }
-    resource = _mig_resource(spec, profile)
+    resource = slices.resource(spec, gpu, profile)
     return {f"{resource}.{key}": str(value) for key, value in found.items()}
-
-
-def _mig_resource(spec: pool.GPUPoolSpec, profile: slices.Profile) -> str:
-    mixed = spec.mig is not None and spec.mig.strategy == "mixed"
-    return f"nvidia.com/mig-{profile.name}" if mixed else GPU
 
 
 def _versions() -> Mapping[str, str]:

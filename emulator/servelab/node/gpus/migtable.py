@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, mig
 from servelab.node.gpus import slices
 
 # A GPU's window for the processor is the next power of two of its memory; a slice has its part.
@@ -41,12 +41,12 @@ class Slice:
     process: str = ""
 
 
-def of_gpu(gpu: gpus.Gpu, gpu_uuid: str, profile: slices.Profile, uuid: str, number: int) -> Slice:
+def of_gpu(gpu: gpus.Gpu, gpu_uuid: str, profile: mig.Profile, uuid: str, number: int) -> Slice:
     """A slice without any use; ``number`` is its place among those of its kind on the GPU."""
     whole_mib = 1
     while whole_mib < gpu.driver_memory_mib:
         whole_mib *= 2
-    part = profile.memory / slices.MEMORY_SLICES
+    part = profile.memory_share
     return Slice(
         gpu.title,
         gpu_uuid,
@@ -58,9 +58,9 @@ def of_gpu(gpu: gpus.Gpu, gpu_uuid: str, profile: slices.Profile, uuid: str, num
     )
 
 
-def _instance(profile: slices.Profile, number: int) -> int:
+def _instance(profile: mig.Profile, number: int) -> int:
     """The driver counts them by size: 0 is the whole, then halves, quarters, eighths."""
-    return slices.MEMORY_SLICES // profile.memory - 1 + number
+    return mig.MEMORY_SLICES // profile.memory - 1 + number
 
 
 def lines(cut: Sequence[Slice], places: Mapping[str, int]) -> list[str]:

@@ -1,65 +1,21 @@
-"""Multi-instance GPUs: the profiles a GPU can be cut into, and what a slice has (pure).
+"""Slices of GPUs (MIG): those a pool cuts, and what a node and a container see of them (pure)."""
 
-Profiles are named as the driver names them: compute slices of seven, memory slices of eight
-(``1g.10gb``). Shares and engines are our own knowledge of the driver's profile tables.
-"""
-
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from modelserve import errors
 from modelserve.api import pool
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, mig
 
-COMPUTE_SLICES = 7
-MEMORY_SLICES = 8
-# (compute, memory) slices of a profile.
-_SHAPES = ((1, 1), (1, 2), (2, 2), (3, 4), (4, 4), (7, 8))
-# What of its memory a slice leaves its container, by memory slices.
-_USABLE = {1: 0.95, 2: 0.975, 4: 0.981, 8: 0.9875}
-# Multiprocessors by compute slices.
-_PROCESSORS = {
-    "ampere": {1: 14, 2: 28, 3: 42, 4: 56, 7: 98},
-    "hopper": {1: 16, 2: 32, 3: 60, 4: 64, 7: 132},
-    "blackwell": {1: 18, 2: 36, 3: 70, 4: 72, 7: 148},
-}
-_NAME = re.compile(r"(?P<compute>[1-7])g\.(?P<gb>[0-9]+)gb")
+# What containers ask for where slices of several profiles have resources of their own.
+RESOURCE = "nvidia.com/mig-"
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """One kind of slice: its name, and slices of compute (of 7) and memory (of 8)."""
-
-    name: str
-    compute: int
-    memory: int
-
-
-def profiles(gpu: gpus.Gpu) -> Mapping[str, Profile]:
-    """What the GPU can be cut into, by name; empty if it cannot."""
-    if not capable(gpu):
-        return {}
-    # The name has the GPU's memory as sold, rounded half up.
-    names = (
-        Profile(f"{compute}g.{int(gpu.memory_bytes / 1e9 * memory / MEMORY_SLICES + 0.5)}gb", *rest)
-        for compute, memory in _SHAPES
-        for rest in ((compute, memory),)
-    )
-    return {profile.name: profile for profile in names}
-
-
-def capable(gpu: gpus.Gpu) -> bool:
-    """Whether the GPU can be cut: A100, Hopper, data-centre Blackwell."""
-    major, minor = gpu.compute_major_minor or (0, 0)
-    return (major, minor) == (8, 0) or major in (9, 10)
-
-
-def of_pool(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[Profile, int]:
+def of_pool(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[mig.Profile, int]:
     """Slices of each GPU by profile; empty without MIG. Raises InputError with the mend."""
     if spec.mig is None:
         return {}
-    known = profiles(gpu)
+    known = mig.profiles(gpu)
     if not known:
         raise errors.InputError(f"spec.mig: {gpu.product_label} cannot be cut; leave mig out")
     wanted = spec.mig.profiles
@@ -76,23 +32,55 @@ def of_pool(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[Profile, int]:
     found = {known[name]: count for name, count in wanted.items()}
     compute = sum(profile.compute * count for profile, count in found.items())
     memory = sum(profile.memory * count for profile, count in found.items())
-    if compute > COMPUTE_SLICES or memory > MEMORY_SLICES:
+    if compute > mig.COMPUTE_SLICES or memory > mig.MEMORY_SLICES:
         raise errors.InputError(
-            f"spec.mig.profiles: {compute} of {COMPUTE_SLICES} compute and {memory} of "
-            f"{MEMORY_SLICES} memory slices do not fit one GPU; ask for fewer"
+            f"spec.mig.profiles: {compute} of {mig.COMPUTE_SLICES} compute and {memory} of "
+            f"{mig.MEMORY_SLICES} memory slices do not fit one GPU; ask for fewer"
         )
     return found
 
 
-def attributes(profile: Profile, gpu: gpus.Gpu) -> Mapping[str, int]:
+def check(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> None:
+    """Raises InputError for a pool of slices without the GPUs that they are of."""
+    if gpu.mig_profile:
+        raise errors.InputError(
+            f"spec.gpu: {spec.gpu} is a slice; name the whole GPU, and cut it with "
+            f"spec.mig.profiles: {{{gpu.mig_profile}: …}}"
+        )
+
+
+def single(spec: pool.GPUPoolSpec) -> str:
+    """The profile of all slices, where those are the node's GPUs; empty where they are not."""
+    one = spec.mig is not None and spec.mig.strategy == "single"
+    return next(iter(spec.mig.profiles)) if spec.mig is not None and one else ""
+
+
+def resource(spec: pool.GPUPoolSpec, gpu: gpus.Gpu, profile: mig.Profile) -> str:
+    """As what a container asks for a slice."""
+    return gpu.resource_name if single(spec) else f"{RESOURCE}{profile.name}"
+
+
+def found_by(container: Mapping[str, Any], gpu: gpus.Gpu, profile: str) -> gpus.Gpu:
+    """The GPU that a container's process finds: the node's, or the slice that it asks for.
+
+    ``profile``: whose slices the node's GPUs are (``single``). A profile the GPU has not is no
+    slice: no device plugin hands it out.
+    """
+    resources = container.get("resources") or {}
+    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    named = (name.removeprefix(RESOURCE) for name in asked if name.startswith(RESOURCE))
+    wanted = next(named, profile if gpu.resource_name in asked else "")
+    return gpus.cut(gpu, wanted) if wanted in mig.profiles(gpu) else gpu
+
+
+def attributes(profile: mig.Profile, gpu: gpus.Gpu) -> Mapping[str, int]:
     """What GPU feature discovery tells of a slice, by the end of its label."""
-    whole = profile.compute == COMPUTE_SLICES
+    whole = profile.compute == mig.COMPUTE_SLICES
     newer = gpu.family != "ampere"
-    share = profile.memory / MEMORY_SLICES
     decoders = profile.compute if newer else {1: 0, 2: 1, 3: 2, 4: 2, 7: 5}[profile.compute]
     return {
-        "memory": int(gpu.driver_memory_mib * share * _USABLE[profile.memory]),
-        "multiprocessors": _PROCESSORS[gpu.family][profile.compute],
+        "memory": mig.memory_mib(gpu, profile),
+        "multiprocessors": mig.processors(gpu, profile),
         "slices.gi": profile.compute,
         "slices.ci": profile.compute,
         "engines.copy": profile.memory if whole and newer else profile.compute,

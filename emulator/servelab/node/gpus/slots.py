@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from modelserve.api import names, pool
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, mig
 from modelserve.ports import Object
 from servelab.node import admission
 from servelab.node.gpus import devices, migtable, slices
@@ -25,9 +25,8 @@ def of_node(node: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[str, Se
     if not cut:
         # The shares of one GPU are the last to be handed out together.
         return {gpu.resource_name: whole * shares}
-    mixed = spec.mig is not None and spec.mig.strategy == "mixed"
     return {
-        f"nvidia.com/mig-{profile.name}" if mixed else gpu.resource_name: [
+        slices.resource(spec, gpu, profile): [
             _slice(uuid, profile, place) for uuid in whole for place in range(count)
         ]
         * shares
@@ -87,8 +86,8 @@ def slices_of(ids: Iterable[str], node: str, count: int, gpu: gpus.Gpu) -> list[
     return [
         migtable.of_gpu(gpu, device.uuid, profile, found, place)
         for device in devices.of_node(node, count)
-        for profile in slices.profiles(gpu).values()
-        for place in range(slices.COMPUTE_SLICES)
+        for profile in mig.profiles(gpu).values()
+        for place in range(mig.COMPUTE_SLICES)
         if (found := _slice(device.uuid, profile, place)) in wanted
     ]
 
@@ -99,7 +98,7 @@ def told(pod: Object) -> Sequence[str]:
     return [each for each in text.split(",") if each]
 
 
-def _slice(uuid: str, profile: slices.Profile, place: int) -> str:
+def _slice(uuid: str, profile: mig.Profile, place: int) -> str:
     digits = hashlib.sha256(f"{uuid}/{profile.name}/{place}".encode()).hexdigest()
     parts = (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:32])
     return f"MIG-{'-'.join(parts)}"

@@ -16,6 +16,7 @@ from servelab.timing import transfers
 NEVER = runtime.NEVER
 DRAINED = 0
 BEYOND_REAL_S = 1.0
+HEALTH = "/health"  # where one that listens before it is ready says so; other paths answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Engine:
     instance: runtime.Instance | None = None
     pulling: bool = False
     reserved: bool = False
+    opened: bool = False  # it listens, and is not ready
     asked: bool = False  # to serve
     serving: bool = False
     returning: bool = False  # it served before the emulator's process was gone
@@ -52,11 +54,15 @@ class Engine:
 
     def listens(self) -> bool:
         """Whether its port is open."""
-        return self.serving or self.returning
+        return self.opened or self.serving or self.returning
 
     def healthy(self) -> bool:
         """Whether its health check says that all is well."""
-        return self.listens() and not self.stuck
+        return (self.serving or self.returning) and not self.stuck
+
+    def unready(self, path: str) -> int:
+        """The status of its answer while it is not healthy; 0 if there is none."""
+        return 0 if self.stuck else 503 if path.startswith(HEALTH) else 200
 
     def running(self, now_s: float) -> bool:
         """Whether its container runs."""
@@ -77,8 +83,7 @@ class Engine:
     ) -> None:
         """Its container has started. ``again``: how it starts once it has run before."""
         if instance.restart:
-            start = again or self.cold.start
-            self.cold = starting.ColdStart(start, self.host.scale)
+            self.cold = starting.ColdStart(again or self.cold.start, self.host.scale)
         self.instance, self.pulling = instance, False
         self._reset()
         self._command(out, actions.Verb.RESERVE)
@@ -95,10 +100,8 @@ class Engine:
         self.instance = instance
         cold = self.cold
         # The log was lost with the process; what the engine said while it started is known.
-        for at, text in cold.past_lines():
-            out.append(actions.Log(self.container, at, text))
-        served = cold.phase in (wire.Phase.PROBE, wire.Phase.STARTED)
-        self.returning = served
+        out.extend(actions.Log(self.container, at, text) for at, text in cold.past_lines())
+        self.returning = served = cold.phase in (wire.Phase.PROBE, wire.Phase.STARTED)
         if going and served:
             return
         self._command(out, actions.Verb.RESERVE)
@@ -193,6 +196,7 @@ class Engine:
         for at, line in cold.take_lines(now_s, self._step_ends_s()):
             out.append(actions.Log(self.container, at, line.text))
             if line.listens and self.reserved:
+                self.opened = True
                 self._command(out, actions.Verb.OPEN)
         if now_s < self._step_ends_s():
             return self._tell(out, now_s)
@@ -226,7 +230,7 @@ class Engine:
         self._gone(now_s)
 
     def _reset(self) -> None:
-        self.reserved = self.asked = self.serving = self.returning = False
+        self.reserved = self.opened = self.asked = self.serving = self.returning = False
 
     def _gone(self, now_s: float) -> None:
         self._reset()
@@ -292,6 +296,5 @@ class Engine:
         if self.pulling:
             begun = self.host.images.state(self.pull_key).begun_s <= at_s
             return self.host.images.progress(self.pull_key, at_s) if begun else None
-        if self.instance is None or self.cold.step is None:
-            return None
-        return self.host.transfers.progress(self.key, at_s)
+        moves = self.instance is not None and self.cold.step is not None
+        return self.host.transfers.progress(self.key, at_s) if moves else None

@@ -3,8 +3,8 @@
 After kubelet 1.37's convertToAPIContainerStatuses (pkg/kubelet/kubelet_pods.go).
 """
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from modelserve.api import timestamps
@@ -13,9 +13,11 @@ from servelab.node import images, podspec, records
 from servelab.node.kubelet import runtime
 
 Entry = dict[str, Any]
+# What a status has of the last words of all containers together.
+POD_MESSAGE_BYTES = 12 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Failure:
     """Why a container could not be started in the last sync: reason and message."""
 
@@ -89,8 +91,9 @@ def render(
 def _ran(pod: podspec.Pod, spec: podspec.Container, runs: tuple[runtime.Seen, ...]) -> Entry:
     newest = runs[0].instance
     image = newest.image or spec.image
+    most = POD_MESSAGE_BYTES // len(pod.containers)
     body: Entry = {
-        "state": state(runs[0]),
+        "state": state(runs[0], most),
         "restartCount": newest.restart,
         "image": catalogue.canonical(image),
         "imageID": images.reference(image),
@@ -98,16 +101,18 @@ def _ran(pod: podspec.Pod, spec: podspec.Container, runs: tuple[runtime.Seen, ..
         **records.particulars(pod, spec, newest.resources),
     }
     if len(runs) > 1:
-        body["lastState"] = state(runs[1])
+        body["lastState"] = state(runs[1], most)
     return body
 
 
-def state(seen: runtime.Seen) -> Entry:
-    """``state`` of one run."""
+def state(seen: runtime.Seen, most_bytes: int) -> Entry:
+    """``state`` of one run, its last words cut to so many bytes."""
     if seen.running:
         since = timestamps.format_time(seen.instance.started_s)
         return {"running": {"startedAt": since}}
-    return {"terminated": seen.instance.ended().to_json()}
+    ended = seen.instance.ended()
+    message = runtime.cut(ended.message, slice(most_bytes))
+    return {"terminated": dataclasses.replace(ended, message=message).to_json()}
 
 
 def phase(pod: podspec.Pod, told: Mapping[str, Entry], *, terminal: bool, initialized: bool) -> str:

@@ -19,10 +19,14 @@ _EXIT = re.compile(r"\bexit\s+(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What came of a hook: emulated seconds it took, and why it failed, if it did."""
+    """What came of a hook: emulated seconds it took, and why it failed, if it did.
+
+    One that runs ``inside`` its container fails if that ends first.
+    """
 
     seconds: float
     fault: str = ""
+    inside: bool = True
 
 
 def post_start(
@@ -43,7 +47,7 @@ def pre_stop(
         return None
     ran = _run(pod, spec, instance, hook, now_s)
     said_s = instance.behavior.pre_stop_seconds
-    return Ran(said_s, ran.fault) if said_s else ran
+    return Ran(said_s, ran.fault, ran.inside) if said_s else ran
 
 
 def _run(
@@ -57,7 +61,7 @@ def _run(
 ) -> Ran:
     hook = hook or {}
     if hook.get("sleep"):
-        return Ran(float(hook["sleep"].get("seconds", 0)))
+        return Ran(float(hook["sleep"].get("seconds", 0)), inside=False)
     where = wording.Where(spec.name, f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})")
     if hook.get("httpGet") and not fails:
         if instance.listens(now_s):

@@ -5,8 +5,9 @@ container by its id, and stops at a failed liveness or a decided startup probe u
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from servelab.node import podspec, wording
 from servelab.node.kubelet import runtime, state
@@ -76,10 +77,6 @@ class Worker:
             return news
         if "running" not in entry["state"]:
             return self._set(False) or news
-        if pod.pod.deleted and self.probe.kind is not Kind.READINESS:
-            self._set(True)
-            self.held = True
-            return news
         if entry["started"] is (self.probe.kind is Kind.STARTUP):
             return news
         return self._probe(pod, now_s) or news
@@ -148,6 +145,9 @@ def failing(
     if probe.target == "tcpSocket" or instance.healthy(now_s):
         return None
     if instance.process is not None and not instance.process.healthy():
+        status = instance.process.unready(probe.where.path)
+        if status and probe.target == "httpGet":
+            return wording.answered(status) if status >= 400 else None
         return wording.timed_out(url)
     status = instance.behavior.status_while_unhealthy
     said = instance.behavior.probe_prints
@@ -167,10 +167,15 @@ class Workers:
                 Worker(spec, probe, now_s) for spec in pod.containers for probe in spec.probes
             ]
 
-    def keep(self, kinds: Iterable[Kind]) -> None:
-        """End all but these."""
-        kept = set(kinds)
-        self.workers = [each for each in self.workers if each.probe.kind in kept]
+    def stop_killing(self) -> None:
+        """As a pod ends, no probe kills a container any more; a kubelet forgets its sidecars."""
+        self.workers = [
+            each for each in self.workers if each.spec.init or each.probe.kind is Kind.READINESS
+        ]
+
+    def clear(self) -> None:
+        """End all."""
+        self.workers = []
 
     def due_s(self, pod: state.State) -> float:
         """When the next probe is due."""
@@ -198,15 +203,26 @@ class Workers:
         self, pod: state.State, snapshot: runtime.Snapshot, now_s: float
     ) -> dict[str, tuple[bool, bool]]:
         """Started and ready by container; a readiness that is not known yet is probed at once."""
-        return {spec.name: self._judge(spec, snapshot, now_s) for spec in pod.pod.containers}
+        return {
+            spec.name: self._judge(spec, snapshot, pod.told.get(spec.name) or {}, now_s)
+            for spec in pod.pod.containers
+        }
 
     def _judge(
-        self, spec: podspec.Container, snapshot: runtime.Snapshot, now_s: float
+        self,
+        spec: podspec.Container,
+        snapshot: runtime.Snapshot,
+        told: Mapping[str, Any],
+        now_s: float,
     ) -> tuple[bool, bool]:
         seen = snapshot.newest(spec.name)
         if seen is None or not seen.running:
             return False, False
-        if self.passed_startup(spec, seen.instance.container_id) is not True:
+        started = self.passed_startup(spec, seen.instance.container_id)
+        if started is None:
+            # Until it is probed, it is as was told of the run before, where no end was told.
+            started = told.get("started") is True
+        if not started:
             return False, False
         found = self.find(spec.name, Kind.READINESS)
         if found is None:

@@ -16,7 +16,8 @@ START_FAILED = 128
 REAP_S = 0.05
 # A termination message from logs: at most so many lines and bytes.
 MESSAGE_LINES = 80
-MESSAGE_BYTES = 2048
+LOG_MESSAGE_BYTES = 2048
+MESSAGE_BYTES = 4096
 
 
 class Process(Protocol):
@@ -25,6 +26,8 @@ class Process(Protocol):
     def listens(self) -> bool: ...
 
     def healthy(self) -> bool: ...
+
+    def unready(self, path: str) -> int: ...
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class Instance:
     term_s: float = NEVER
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # that it runs with
     image: str = ""  # as its spec had it
+    hook_s: float = float("-inf")  # until when its preStop hook takes, inside it
 
     def exited(self, now_s: float) -> bool:
         return now_s >= self.ends_s
@@ -110,10 +114,10 @@ class Instance:
     def _message(self, at_s: float) -> str:
         said = self.behavior
         if said.termination_message or not (self.fallback and self.exit_code):
-            return said.termination_message
+            return cut(said.termination_message, slice(-MESSAGE_BYTES, None))
         age_s = self.age_s(at_s)
         lines = [f"{text}\n" for when, text in said.lines() if when <= age_s]
-        return "".join(lines[-MESSAGE_LINES:])[-MESSAGE_BYTES:]
+        return cut("".join(lines[-MESSAGE_LINES:]), slice(-LOG_MESSAGE_BYTES, None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +188,11 @@ class Runtime:
         self.fresh.append(made)
         plan(made)
         return made
+
+
+def cut(text: str, part: slice) -> str:
+    """That part of the text's bytes; what is left of a character that was cut becomes U+FFFD."""
+    return text.encode()[part].decode(errors="replace")
 
 
 def plan(instance: Instance) -> None:

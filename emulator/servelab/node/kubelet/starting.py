@@ -4,7 +4,6 @@ A generator of the worker's: it yields the time until which it waits. After kube
 startContainer and EnsureImageExists.
 """
 
-import re
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from servelab.node.kubelet import (
     entries,
     faulting,
     hooks,
+    imagenames,
     runtime,
     state,
     stopping,
@@ -25,10 +25,6 @@ Waiting = Generator[float, float, "Failed | None"]
 # A registry's answer that it has no such image, and containerd's that it cannot start a process
 # (emulated seconds; a real kubelet took 0.1 to 0.2 s).
 REFUSAL_S = 0.12
-_PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
-_NAME = re.compile(
-    rf"(?:[\w.-]+(?::\d+)?/)?{_PART}(?:/{_PART})*(?::[\w][\w.-]{{0,127}})?(?:@[\w+.-]+:[0-9a-fA-F]+)?"
-)
 CREATE_S = 0.1
 
 
@@ -56,8 +52,7 @@ def start(pod: state.State, delays: Delays, spec: podspec.Container, now_s: floa
         return held
     failure, now_s = yield from _image(pod, delays, spec, now_s)
     if failure is None:
-        fault = _config_fault(pod, spec)
-        failure = entries.Failure("CreateContainerConfigError", fault) if fault else None
+        failure = _not_made(pod, spec)
     if failure is not None:
         pod.emit(spec, "Failed", f"Error: {_told(failure)}", kind="Warning")
         return Failed(failure)
@@ -72,10 +67,23 @@ def wait(now_s: float, until_s: float) -> Generator[float, float, float]:
     return until_s
 
 
-def _config_fault(pod: state.State, spec: podspec.Container) -> str:
-    """Why the container cannot be made as its spec has it; empty if it can."""
+def _not_made(pod: state.State, spec: podspec.Container) -> entries.Failure | None:
+    """Why the container cannot be made as its spec has it; None if it can."""
     said = pod.around.behaviors[spec.name].config_error
-    return pod.missing.environment.get(spec.name, "") or said or _root_fault(pod, spec)
+    fault = pod.missing.environment.get(spec.name, "") or said or _root_fault(pod, spec)
+    if fault:
+        return entries.Failure("CreateContainerConfigError", fault)
+    profile = _seccomp(pod, spec)
+    if profile:
+        return entries.Failure("CreateContainerError", wording.no_seccomp_profile(profile))
+    return None
+
+
+def _seccomp(pod: state.State, spec: podspec.Container) -> str:
+    """The seccomp profile it wants of the node, which has none; empty if it wants none."""
+    both = (pod.pod.raw["spec"].get("securityContext"), spec.raw.get("securityContext"))
+    found = {k: v for each in both for k, v in ((each or {}).get("seccompProfile") or {}).items()}
+    return str(found.get("localhostProfile") or "") if found.get("type") == "Localhost" else ""
 
 
 def _root_fault(pod: state.State, spec: podspec.Container) -> str:
@@ -120,7 +128,7 @@ def _image(
     pod: state.State, delays: Delays, spec: podspec.Container, now_s: float
 ) -> Generator[float, float, tuple[entries.Failure | None, float]]:
     store, image = pod.around.host.images, spec.image
-    wrong = _bad_name(image)
+    wrong = imagenames.wrong(image)
     if wrong:
         text = wording.bad_image_name(image, wrong)
         pod.emit(spec, "InspectFailed", text, kind="Warning")
@@ -149,17 +157,6 @@ def _image(
         return entries.Failure("ErrImagePull", error), now_s
     now_s = yield from _pull(pod, spec, now_s)
     return None, now_s
-
-
-def _bad_name(image: str) -> str:
-    """What is wrong with an image's name, in the words of the reference grammar; empty if fine."""
-    if _NAME.fullmatch(image):
-        return ""
-    if _NAME.fullmatch(image.lower()):
-        path = image.partition(":")[0]
-        full = path if "/" in path else f"library/{path}"
-        return f"invalid reference format: repository name ({full}) must be lowercase"
-    return "invalid reference format"
 
 
 def _pull(
@@ -221,5 +218,5 @@ def _hook_failed(
     pod.emit(spec, "FailedPostStartHook", "PostStartHook failed", kind="Warning")
     pod.emit(spec, "Killing", "FailedPostStartHook")
     stopping.stop(pod, spec, made, pod.pod.grace_real_s, now_s)
-    yield from stopping.until_ended(made, now_s)
+    yield from stopping.until_ended(pod, spec, made, now_s)
     return Failed(entries.Failure("PostStartHookError", why))

@@ -35,6 +35,7 @@ def stop(
     hook = hooks.pre_stop(pod, spec, instance, now_s) if left > 0 else None
     if hook is not None:
         took = min(left, hook.seconds / pod.scale)
+        instance.hook_s = now_s + hook.seconds / pod.scale if hook.inside else now_s
         at_s, left = at_s + took, left - int(took)
     if hook is not None and hook.fault and tell:
         pod.emit(spec, "FailedPreStopHook", "PreStopHook failed", kind="Warning")
@@ -44,11 +45,31 @@ def stop(
     instance.stop(at_s, least(left))
 
 
-def until_ended(instance: runtime.Instance, now_s: float) -> Generator[float, float, float]:
+def until_ended(
+    pod: state.State, spec: podspec.Container, instance: runtime.Instance, now_s: float
+) -> Generator[float, float, float]:
     """Wait until it has ended, which may be sooner than was laid out; returns that time."""
     while now_s < instance.ends_s:
         now_s = yield instance.ends_s
+    _tell_cut(pod, spec, instance)
     return instance.ends_s
+
+
+def until_all_ended(pod: state.State, now_s: float) -> Generator[float, float, float]:
+    """The same of all that run; returns when the last has."""
+    stopped = pod.cri.running(now_s)
+    while running := pod.cri.running(now_s):
+        now_s = yield max(instance.ends_s for instance in running)
+    specs = {spec.name: spec for spec in pod.pod.containers}
+    for instance in stopped:
+        _tell_cut(pod, specs[instance.name], instance)
+    return now_s
+
+
+def _tell_cut(pod: state.State, spec: podspec.Container, instance: runtime.Instance) -> None:
+    """A hook that runs inside a container fails when that ends under it."""
+    if instance.hook_s > instance.ends_s:
+        pod.emit(spec, "FailedPreStopHook", "PreStopHook failed", kind="Warning")
 
 
 def stop_all(pod: state.State, grace_real_s: float, now_s: float) -> None:

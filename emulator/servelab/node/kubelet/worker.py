@@ -235,13 +235,12 @@ class Worker:
         instance = self.pod.cri.instances[kill.spec.name][0]
         self.pod.emit(kill.spec, "Killing", kill.message)
         stopping.stop(self.pod, kill.spec, instance, kill.grace_real_s, now_s)
-        return (yield from stopping.until_ended(instance, now_s))
+        return (yield from stopping.until_ended(self.pod, kill.spec, instance, now_s))
 
     def _kill_pod(self, now_s: float, grace_real_s: float) -> Steps:
         pod = self.pod
         stopping.stop_all(pod, grace_real_s, now_s)
-        while running := pod.cri.running(now_s):
-            now_s = yield max(instance.ends_s for instance in running)
+        now_s = yield from stopping.until_all_ended(pod, now_s)
         if pod.cri.sandbox == "ready":
             now_s = yield from starting.wait(now_s, now_s + SANDBOX_S / pod.scale)
             pod.cri.sandbox = "gone"
@@ -254,10 +253,10 @@ class Worker:
         if pod.may_run and pod.accepted_s:
             now_s = yield from self._newer(now_s)
             self._report(now_s, pod.snapshot, terminal=False)
-            self.probers.keep({podspec.ProbeKind.READINESS})
+            self.probers.stop_killing()
             pod.ending = True
             now_s = yield from self._kill_pod(now_s, pod.pod.grace_real_s)
-            self.probers.keep(())
+            self.probers.clear()
             pod.may_run, self._synced_s = False, now_s
             self._report(now_s, pod.cri.look(now_s), terminal=True)
             now_s = yield from self._newer(now_s)

@@ -10,6 +10,7 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.api import names, timestamps
+from modelserve.api.pool import PoolDrain
 from servelab.node.pools import elastic
 
 log = logging.getLogger(__name__)
@@ -129,6 +130,15 @@ def gone_at_s(node: ports.Object) -> float | None:
         return float(text) if text else None
     except ValueError:
         return None
+
+
+def notice_s(node: ports.Object) -> float:
+    """How long it has once it is to go, emulated seconds: as its pool said last."""
+    text = (node["metadata"].get("annotations") or {}).get(names.DRAIN_NOTICE)
+    try:
+        return max(0.0, float(text)) if text else PoolDrain().notice_seconds
+    except ValueError:
+        return PoolDrain().notice_seconds
 
 
 def _created_s(pod: ports.Object) -> float:

@@ -191,6 +191,11 @@ def is_advertised(node: Object) -> bool:
     return registration.devices_at_s(node) is None
 
 
+def usable(nodes: Iterable[Object]) -> int:
+    """How many of the nodes have their GPUs and stay."""
+    return sum(is_advertised(node) and draining.gone_at_s(node) is None for node in nodes)
+
+
 def number(node_name: str) -> int:
     """The number at the end of a node's name."""
     tail = node_name.rpartition("-")[2]

@@ -1,7 +1,6 @@
 """Keeps the Nodes that GPUPools ask for, and the pools' status."""
 
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
@@ -12,16 +11,12 @@ from modelserve.adapters import cache
 from modelserve.api import names
 from modelserve.api.pool import GPUPoolSpec, PoolDrain
 from modelserve.catalog import gpus
-from servelab.node import addresses, together
+from servelab.node import together
 from servelab.node.faults import ailments as faulty
-from servelab.node.gpus import claims, labels
-from servelab.node.pools import draining, growth, poolstatus, registration, upkeep
+from servelab.node.pools import draining, growth, poolstatus, possible, registration, upkeep
 from servelab.node.pools.growth import NEVER
 
 log = logging.getLogger(__name__)
-
-# A part of a place in a spec; what pydantic calls the kinds of a union looks otherwise.
-_FIELD = re.compile(r"(?!int$)[a-z][A-Za-z]*|[0-9]+")
 
 
 class PoolKeeper:
@@ -57,7 +52,6 @@ class PoolKeeper:
         self.plays: Callable[[ports.Object], bool] = lambda node: True
         self._read: dict[str, tuple[ports.Object, GPUPoolSpec | None]] = {}  # pools as last read
         self._growths: dict[str, growth.Growth] = {}
-        self._notices_s: dict[str, float] = {}  # by pool, emulated; outlives the pool
         self._seen: set[str] = set()  # nodes of ours that stood once
         self._standing: set[str] = set()  # nodes that should be there, by the last look
 
@@ -118,59 +112,46 @@ class PoolKeeper:
     async def _keep(self, owner: ports.Object, pods: Sequence[ports.Object]) -> float:
         name = owner["metadata"]["name"]
         try:
-            spec = GPUPoolSpec.model_validate(owner["spec"])
-            gpu = gpus.find(spec.gpu)
-            registration.check_name(name, spec)
-            registration.render_annotations(spec)
-            labels.of_node(spec, gpu)
-            claims.check(spec, gpu)
-            addresses.check_room(spec)
-        except (pydantic.ValidationError, errors.InputError) as error:
+            spec, gpu = possible.read(owner)
+        except errors.InputError as error:
             self._standing |= {node["metadata"]["name"] for node in self._of_pool(name)}
             if not self.keeps(name):
                 return NEVER
-            text = str(error) if isinstance(error, errors.InputError) else _sentence(error)
-            await self._refuse(owner, text)
+            await self._refuse(owner, str(error))
             return NEVER
-        due_s, self._notices_s[name] = NEVER, spec.drain.notice_seconds
+        due_s = NEVER
         wanted: dict[str, float | None] = dict.fromkeys(registration.node_names(name, spec))
         if not self.keeps(name):
             self._growths.pop(name, None)
             there = [node["metadata"]["name"] for node in self._of_pool(name)]
             self._standing |= {*wanted, *there}
-            return await self._correct(owner, spec, gpu, there, len(there))
+            return await self._correct(owner, spec, gpu, there)
         if spec.elastic is not None:
             coming, due_s = await self._grow(owner, spec, gpu, pods)
             wanted |= coming
         self._standing |= set(wanted)
         growing = self._growths[name] if spec.elastic is not None else growth.Growth()
-        booting = growing.booting
-        count = len({*wanted, *booting})
         new = {each: at for each, at in wanted.items() if self._nodes.get(None, each) is None}
         await together.gather(
             self._upkeep.create(owner, spec, each, gpu, at) for each, at in new.items()
         )
         due_s = min([due_s, *(at for at in new.values() if at is not None)])
-        due_s = min(due_s, await self._correct(owner, spec, gpu, wanted, count))
-        due_s = min(due_s, await self._shrink(name, set(wanted), pods))
+        due_s = min(due_s, await self._correct(owner, spec, gpu, wanted))
+        due_s = min(due_s, await self._shrink(name, set(wanted), pods, spec.drain))
         nodes = self._of_pool(name)
         idle = growing.spared(spec, len(nodes))
         report = poolstatus.kept(
-            owner, spec, gpu, nodes, len(wanted), booting, idle, pods, self._unix_s()
+            *(owner, spec, gpu, nodes, len(wanted), growing.booting, idle, pods, self._unix_s())
         )
         await self._write_status(report, owner)
         return due_s
 
     async def _correct(
-        self,
-        owner: ports.Object,
-        spec: GPUPoolSpec,
-        gpu: gpus.Gpu,
-        wanted: Iterable[str],
-        count: int,
+        self, owner: ports.Object, spec: GPUPoolSpec, gpu: gpus.Gpu, wanted: Iterable[str]
     ) -> float:
         """Bring those nodes that we play to what the pool says; returns when to look again."""
         pool = owner["metadata"]["name"]
+        usable = growth.usable(self._of_pool(pool))
         there = (self._nodes.get(None, each) for each in wanted)
         found = [node for node in there if node is not None]
         ours = [
@@ -178,8 +159,8 @@ class PoolKeeper:
             for node in found
             if node["metadata"]["labels"].get(names.LABEL_POOL) == pool and self.plays(node)
         ]
-        wrong = [node for node in ours if not self._upkeep.is_right(owner, spec, node, count)]
-        work = (self._upkeep.correct(owner, spec, node, gpu, count) for node in wrong)
+        wrong = [node for node in ours if not self._upkeep.is_right(owner, spec, node, usable)]
+        work = (self._upkeep.correct(owner, spec, node, gpu, usable) for node in wrong)
         due_s: list[float] = await together.gather(work)
         return min([NEVER, *due_s])
 
@@ -204,8 +185,17 @@ class PoolKeeper:
                 self._sink.emit(subject, "Normal", told.reason, told.message)
         return state.standing(name, spec, plan, nodes, pods), plan.due_s
 
-    async def _shrink(self, name: str, wanted: Set[str], pods: Sequence[ports.Object]) -> float:
-        """Drain the nodes that are not wanted; returns when to look at them again."""
+    async def _shrink(
+        self,
+        name: str,
+        wanted: Set[str],
+        pods: Sequence[ports.Object],
+        drain: PoolDrain | None = None,
+    ) -> float:
+        """Drain the nodes that are not wanted; returns when to look at them again.
+
+        ``drain`` is what the pool says; where it is gone, its nodes do.
+        """
         now_s, soon_s = self._unix_s(), NEVER
         for node in self._of_pool(name):
             node_name = _name(node)
@@ -216,7 +206,7 @@ class PoolKeeper:
             if (node_name in wanted and not spot) or _deleted(node):
                 continue
             if not going:
-                notice_s = self._notices_s.get(name, PoolDrain().notice_seconds)
+                notice_s = drain.notice_seconds if drain else draining.notice_s(node)
                 await self._drainer.begin(node, now_s, notice_s / self._scale)
             on_it = (pod for pod in pods if pod["spec"].get("nodeName") == node_name)
             drainer = self._taker if spot else self._drainer
@@ -276,12 +266,3 @@ def _parsed(pool: ports.Object) -> GPUPoolSpec | None:
 
 def _deleted(item: ports.Object) -> bool:
     return bool(item["metadata"].get("deletionTimestamp"))
-
-
-def _sentence(error: pydantic.ValidationError) -> str:
-    """The first mistake. Of what can be one thing or another, that of the thing it is."""
-    found = error.errors()
-    kinds = ("int_type", "model_type", "model_attributes_type")
-    first = next((each for each in found if each["type"] not in kinds), found[0])
-    where = ".".join(str(part) for part in first["loc"] if _FIELD.fullmatch(str(part)))
-    return f"spec.{where}: {first['msg'].removeprefix('Value error, ')}"

@@ -8,7 +8,7 @@ from modelserve import errors
 from modelserve.api import names, pool, quantities, timestamps
 from modelserve.catalog import gpus, storage
 from modelserve.ports import Object
-from servelab.node.gpus import labels
+from servelab.node.gpus import labels, slices
 
 HOST_ARCHITECTURE = "amd64"
 LONGEST_LABEL = 63
@@ -70,14 +70,13 @@ def render_node(
     """
     meta = owner["metadata"]
     later = {} if devices_at_s is None else {names.DEVICES_AT: f"{devices_at_s:.3f}"}
+    ours = {k: v for k, v in render_notes(name, spec, gpu).items() if v}
     return {
         "metadata": {
             "name": name,
             "labels": render_labels(meta["name"], spec, name, gpu, advertised=devices_at_s is None),
             "annotations": {
-                names.NODE_GPU: gpu.key,
-                names.NODE_GPU_COUNT: str(spec.gpus_per_node),
-                names.RESOURCE_METRICS_PATH: metrics_path(name),
+                **ours,
                 # A kubelet leaves volumes to the controller manager.
                 "volumes.kubernetes.io/controller-managed-attach-detach": "true",
                 **later,
@@ -116,9 +115,19 @@ def render_labels(
     }
 
 
-def metrics_path(name: str) -> str:
-    """Where the node's usage is read: one address serves all nodes, so the path says which."""
-    return f"/nodes/{name}/metrics/resource"
+def render_notes(name: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> dict[str, str | None]:
+    """What whoever plays the node has to know of it, as annotations; None takes one away.
+
+    Labels tell of GPUs what is handed out, and come later. One address serves all nodes, so the
+    path to its usage says which it is.
+    """
+    return {
+        names.NODE_GPU: gpu.key,
+        names.NODE_GPU_COUNT: str(spec.gpus_per_node),
+        names.NODE_MIG_PROFILE: slices.single(spec) or None,
+        names.DRAIN_NOTICE: f"{spec.drain.notice_seconds:g}",
+        names.RESOURCE_METRICS_PATH: f"/nodes/{name}/metrics/resource",
+    }
 
 
 def render_annotations(spec: pool.GPUPoolSpec) -> dict[str, str | None]:
@@ -147,11 +156,19 @@ def render_annotations(spec: pool.GPUPoolSpec) -> dict[str, str | None]:
     }
 
 
-def growth_annotation(spec: pool.GPUPoolSpec, nodes: int) -> dict[str, str | None]:
-    """How long another node takes, as long as the pool may have more than those."""
+def provisioning_s(spec: pool.GPUPoolSpec, usable: int) -> float:
+    """How long another node takes to come; 0 where none would.
+
+    ``usable`` are the nodes with GPUs: one that boots is one that comes, were it the last.
+    """
     rules = spec.elastic
-    grows = rules is not None and nodes < rules.max
-    return {names.PROVISIONING_SECONDS: f"{rules.boot_seconds:g}" if rules and grows else None}
+    return rules.boot_seconds if rules is not None and usable < rules.max else 0.0
+
+
+def growth_annotation(spec: pool.GPUPoolSpec, usable: int) -> dict[str, str | None]:
+    """What nodes tell of the next one."""
+    comes_s = provisioning_s(spec, usable)
+    return {names.PROVISIONING_SECONDS: f"{comes_s:g}" if comes_s else None}
 
 
 def capacity(spec: pool.GPUPoolSpec, gpu: gpus.Gpu, *, advertised: bool = True) -> dict[str, str]:

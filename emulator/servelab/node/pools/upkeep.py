@@ -88,17 +88,17 @@ class Upkeep:
         spec: GPUPoolSpec,
         node: ports.Object,
         gpu: gpus.Gpu,
-        nodes: int = 0,
+        usable: int = 0,
     ) -> float:
         """Bring a node to what the pool says; returns when its GPUs come, if they are to.
 
-        ``nodes`` are those that the pool has or has asked for.
+        ``usable`` are the nodes of the pool that have theirs.
         """
         meta = node["metadata"]
         ailment = self.ailing(meta["name"])
-        if self.is_right(owner, spec, node, nodes):
+        if self.is_right(owner, spec, node, usable):
             return NEVER
-        growing = registration.growth_annotation(spec, nodes)
+        growing = registration.growth_annotation(spec, usable)
         devices_at_s = registration.devices_at_s(node)
         advertised = devices_at_s is None or devices_at_s <= self._unix_s()
         # Labels come with the capacity, not before it.
@@ -114,27 +114,27 @@ class Upkeep:
             with contextlib.suppress(errors.NotFound):
                 await self._cluster.delete(ports.RESOURCE_SLICES, None, name)
         if advertised and not wrong:
-            self._right[meta["uid"]] = self._look(owner, spec, node, nodes)
+            self._right[meta["uid"]] = self._look(owner, spec, node, usable)
         return NEVER if advertised or devices_at_s is None else devices_at_s
 
     def is_right(
-        self, owner: ports.Object, spec: GPUPoolSpec, node: ports.Object, nodes: int
+        self, owner: ports.Object, spec: GPUPoolSpec, node: ports.Object, usable: int
     ) -> bool:
         """Whether the node is known to be what the pool says, or cannot be reached."""
-        look = self._look(owner, spec, node, nodes)
+        look = self._look(owner, spec, node, usable)
         if look is None or not look[0]:
             return look is None
         return self._right.get(node["metadata"]["uid"]) == look
 
     def _look(
-        self, owner: ports.Object, spec: GPUPoolSpec, node: ports.Object, nodes: int
+        self, owner: ports.Object, spec: GPUPoolSpec, node: ports.Object, usable: int
     ) -> tuple[object, ...] | None:
         """What a node's rightness depends on; None for one that is cut off."""
         meta = node["metadata"]
         ailment = self.ailing(meta["name"])
         if ailment.cut_off:
             return None
-        growing = registration.growth_annotation(spec, nodes)
+        growing = registration.growth_annotation(spec, usable)
         generation = owner["metadata"].get("generation")
         return meta.get("resourceVersion"), generation, *growing.values(), ailment
 
@@ -183,8 +183,7 @@ class Upkeep:
         if advertised and not gpu.amd and labels.TIMESTAMP not in meta["labels"]:
             wanted[labels.TIMESTAMP] = str(int(self._unix_s()))
         annotations = {**registration.render_annotations(spec), **growing}
-        annotations |= {names.NODE_GPU: gpu.key, names.NODE_GPU_COUNT: str(spec.gpus_per_node)}
-        annotations[names.RESOURCE_METRICS_PATH] = registration.metrics_path(meta["name"])
+        annotations |= registration.render_notes(meta["name"], spec, gpu)
         if advertised:
             annotations[names.DEVICES_AT] = None
         wrong = {

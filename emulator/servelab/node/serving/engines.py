@@ -10,6 +10,7 @@ from modelserve.catalog import gpus
 from modelserve.engines import launch as launches
 from modelserve.engines import types
 from servelab.node import podspec
+from servelab.node.gpus import slices
 
 # What a vLLM calls its processes; others' are what their command line says.
 _VLLM_CORE, _VLLM_RANK = "VLLM::EngineCore", "VLLM::Worker_TP{}"
@@ -53,15 +54,21 @@ class Engine:
         return others[1 + rank] if len(others) > 1 else others[0]
 
 
-def of(pod: podspec.Pod, gpu: gpus.Gpu | None) -> tuple[Engine, ...]:
-    """The engines of a pod that can start there, as a rule one or none."""
+def of(pod: podspec.Pod, whole: gpus.Gpu | None, mig_profile: str = "") -> tuple[Engine, ...]:
+    """The engines of a pod that can start there, as a rule one or none.
+
+    On a node with such GPUs, which may be cut into slices of that profile.
+    """
     found: list[Engine] = []
-    for container in pod.containers if gpu is not None else ():
+    if whole is None:
+        return ()
+    for container in pod.containers:
         if container.init:
             continue
+        gpu = slices.found_by(container.raw, whole, mig_profile)
         with contextlib.suppress(errors.ModelServeError):
             launch = launches.parse(container.raw, pod.annotations, gpu)
-            if launch is not None and gpu is not None:
+            if launch is not None:
                 key = f"{pod.uid}/{container.name}" if found else pod.uid
                 found.append(Engine(container, launch, gpu, key))
     return tuple(found)

@@ -90,13 +90,10 @@ class Inspector:
         """The engines of a pod."""
         known = self._engines.get(pod.uid)
         if known is None or known[0].raw["spec"] != pod.raw["spec"]:
-            known = self._engines[pod.uid] = (pod, engines.of(pod, self.gpu(pod.node)))
+            node = self._host.served_nodes().get(pod.node)
+            found = () if node is None else engines.of(pod, node_gpu(node), mig_profile(node))
+            known = self._engines[pod.uid] = (pod, found)
         return known[1]
-
-    def gpu(self, node: str) -> gpus.Gpu | None:
-        """The kind of GPU that a node has."""
-        found = self._host.served_nodes().get(node)
-        return None if found is None else node_gpu(found)
 
     def used_by(self, found: hosting.Found) -> usage.Usage:
         """What a container uses."""
@@ -134,7 +131,7 @@ class Inspector:
                 continue
             ids = slots.told(served.pod.raw)
             for uuid, (name, rank) in zip(ids, self._places(served.pod, len(ids)), strict=True):
-                uses.setdefault(uuid, []).append(self._use(gpu, served, name, rank))
+                uses.setdefault(uuid, []).append(self._use(served, name, rank))
         return [
             readings.read(device, gpu, uses.get(device.uuid, ()))
             for device in devices.of_node(node.name, gpu_count(node, gpu))
@@ -160,12 +157,10 @@ class Inspector:
             return ()
         ranks = dict(self._ids(found))
         cut = slots.slices_of(ranks, node.name, gpu_count(node, gpu), gpu)
-        return [self._used(gpu, found, part, ranks[part.uuid]) for part in cut]
+        return [self._used(found, part, ranks[part.uuid]) for part in cut]
 
-    def _used(
-        self, gpu: gpus.Gpu, found: hosting.Found, part: migtable.Slice, rank: int
-    ) -> migtable.Slice:
-        use = self._use(gpu, found.served, found.container.name, rank)
+    def _used(self, found: hosting.Found, part: migtable.Slice, rank: int) -> migtable.Slice:
+        use = self._use(found.served, found.container.name, rank)
         used_mib = min(use.used_bytes // gpus.MIB, part.facts["memory"])
         holder = use.holder
         return dataclasses.replace(part, used_mib=used_mib, pid=holder.pid, process=holder.process)
@@ -189,7 +184,7 @@ class Inspector:
         rest = found[0].container.name if found else pod.containers[-1].name
         return [*places, *((rest, rank) for rank in range(len(places), count))][:count]
 
-    def _use(self, gpu: gpus.Gpu, served: hosting.ServedPod, name: str, rank: int) -> readings.Use:
+    def _use(self, served: hosting.ServedPod, name: str, rank: int) -> readings.Use:
         pod, engine = served.pod, self.engine(served.pod, name)
         found = self.find(served, name)
         if engine is None or found is None or rank >= engine.ranks:
@@ -198,13 +193,13 @@ class Inspector:
         pid, process = engine.on_gpu(rank, engines.command_line(engine.container))
         holder = readings.Holder(pod.namespace, pod.name, name, pid, process)
         now_ms = round(self._host.unix_s() * 1000)
-        used = readings.engine_bytes(engine.launch, gpu, engines.stamps(pod), now_ms)
+        used = readings.engine_bytes(engine.launch, engine.gpu, engines.stamps(pod), now_ms)
         took_s = self.window_real_s * self._host.scale
         before, now = (look.loads.get(engine.key) for look in (self._before, self._now))
         doing = readings.IDLE
         if now is not None:
             start = before or metering.Load()
-            doing = readings.activity(start, now, took_s, engine.launch, gpu)
+            doing = readings.activity(start, now, took_s, engine.launch, engine.gpu)
         return readings.Use(holder, used, doing, served.xid(name))
 
 
@@ -216,6 +211,11 @@ def node_gpu(node: hosting.ServedNode) -> gpus.Gpu | None:
         return gpus.find((meta.get("annotations") or {}).get(names.NODE_GPU) or label)
     except errors.UnknownName:
         return None
+
+
+def mig_profile(node: hosting.ServedNode) -> str:
+    """Whose slices its GPUs are, as its annotation says; empty for whole ones."""
+    return str((node.object["metadata"].get("annotations") or {}).get(names.NODE_MIG_PROFILE, ""))
 
 
 def gpu_count(node: hosting.ServedNode, gpu: gpus.Gpu) -> int:

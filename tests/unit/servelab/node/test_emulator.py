@@ -11,7 +11,7 @@ import pytest
 from modelserve import ports, testing
 from modelserve.testing import apiserver
 from servelab.engine import pool
-from servelab.node import emulator, figures
+from servelab.node import emulator, figures, heartbeat
 from servelab.node.pools import registration
 
 TURNS = 10_000
@@ -45,7 +45,9 @@ async def test_a_pools_nodes_stand_and_beat() -> None:
     async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()):
         await clock.advance(2)
         assert await cluster.get(ports.NODES, None, "dgx-0")
-        assert await cluster.get(ports.LEASES, "kube-node-lease", "dgx-0")
+        await clock.advance(heartbeat.FIRST_AFTER_REAL_S + heartbeat.PERIOD_REAL_S)
+        assert await cluster.get(ports.LEASES, heartbeat.NAMESPACE, "dgx-0")
+        assert await cluster.get(ports.CSI_NODES, None, "dgx-0")
 
 
 async def test_a_pool_that_goes_takes_its_nodes_and_links_along(

@@ -7,6 +7,9 @@ from modelserve import ports, testing
 from modelserve.api import timestamps
 from servelab.node import heartbeat
 
+# The first Lease of a new node is there by then.
+WITHIN_REAL_S = heartbeat.FIRST_AFTER_REAL_S + heartbeat.PERIOD_REAL_S
+
 
 class Stage:
     """A node of a certain age beside an API server in memory."""
@@ -29,14 +32,18 @@ class Stage:
 
 async def test_a_node_that_has_just_come_gets_its_lease_without_a_question() -> None:
     stage = Stage(age_s=0.5)
-    assert (await stage.run(heartbeat.FIRST_WITHIN_REAL_S))[0] == "create"
+    assert (await stage.run(WITHIN_REAL_S))[0] == "create"
     assert await stage.cluster.get(ports.LEASES, heartbeat.NAMESPACE, "n")
+
+
+async def test_nodes_that_come_at_once_are_all_there_before_the_first_lease() -> None:
+    assert await Stage(age_s=0.0).run(heartbeat.FIRST_AFTER_REAL_S) == []
 
 
 async def test_a_young_node_that_has_a_lease_keeps_it() -> None:
     stage = Stage(age_s=0.5)
     await stage.cluster.create(ports.LEASES, heartbeat.NAMESPACE, {"metadata": {"name": "n"}})
-    await stage.run(heartbeat.FIRST_WITHIN_REAL_S)
+    await stage.run(WITHIN_REAL_S)
     lease = await stage.cluster.get(ports.LEASES, heartbeat.NAMESPACE, "n")
     assert lease["spec"]["holderIdentity"] == "n"
 

@@ -26,9 +26,15 @@ class Node:
     """What Outages needs of a machine."""
 
     def __init__(self) -> None:
-        self.object = NODE
+        self.object, self.name = NODE, "n-0"
         self.sink = Sink()
         self.trouble = troubles.of_node(NODE, 1000.0)
+
+
+LAPSE_AND_RECLAIM: list[dict[str, Any]] = [
+    {"type": "LeaseLapse", "at": "2027-01-15T08:00:00Z", "durationSeconds": 20},
+    {"type": "SpotReclaim", "at": "2027-01-15T08:00:01Z", "noticeSeconds": 7},
+]
 
 
 @pytest.mark.timeout(10)
@@ -46,9 +52,7 @@ async def test_changes_are_told_and_a_spot_node_is_taken_away_once() -> None:
     watching: Any = outages.Outages(node, lambda: now[0], tell, reclaim)  # type: ignore[arg-type]
     running = asyncio.create_task(watching.run())
     await asyncio.sleep(0)
-    said = [{"type": "LeaseLapse", "at": "2027-01-15T08:00:00Z", "durationSeconds": 20}]
-    said.append({"type": "SpotReclaim", "at": "2027-01-15T08:00:01Z", "noticeSeconds": 7})
-    node.trouble.hear([api.Fault.model_validate(each) for each in said], 8)
+    node.trouble.hear([api.Fault.model_validate(each) for each in LAPSE_AND_RECLAIM], 8)
     now[0] += 0.01
     watching.heard()
     await news.wait()

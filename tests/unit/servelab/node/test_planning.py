@@ -1,5 +1,6 @@
 """What starting a pod takes on its node."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import nodefacts
+from servelab.engine import assembly
 from servelab.node import images, planning, podspec
 from servelab.timing import transfers
 
@@ -83,3 +85,47 @@ def test_a_model_that_does_not_fit_loads_and_then_says_so(make_pod: Any) -> None
     found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=large))
     assert "KV cache" in found.refusal
     assert found.start.steps[1].lines == ()
+
+
+SMALL = ["--model", "Qwen/Qwen3-0.6B", "--max-model-len", "2048"]
+
+
+def asking(pod: dict[str, Any], resource: str) -> dict[str, Any]:
+    pod["spec"]["containers"][0]["resources"] = {"limits": {resource: "1"}}
+    return pod
+
+
+def blocks(found: planning.EnginePlan) -> int:
+    """What its engine's worker makes of it."""
+    spec = assembly.build(found.spec.raw, {}, found.gpu.product_label, seed=1)
+    return spec.config.kv_blocks
+
+
+@pytest.mark.parametrize(
+    ("resource", "profile"),
+    [("nvidia.com/gpu", "1g.10gb"), ("nvidia.com/mig-1g.10gb", "")],
+    ids=["single", "mixed"],
+)
+def test_an_engine_on_a_slice_has_the_slices_memory(
+    make_pod: Any, resource: str, profile: str
+) -> None:
+    facts = dataclasses.replace(FACTS, mig_profile=profile)
+    pods = [make_pod(image="vllm/vllm-openai:v0.33.0", args=SMALL) for _ in range(2)]
+    store = images.NodeImages(transfers.Alone(), "n-0")
+    pod = podspec.parse(asking(pods[0], resource))
+    found = planning.of_pod(pod, facts, store).engines["engine"]
+    assert found.gpu is gpus.find("h100-sxm-mig-1g.10gb")
+    # The weights take 1.2 of 9.7 GB, so the rest is less than an eighth of the whole GPU's.
+    assert 0 < blocks(found) < blocks(engine(pods[1])) / 8
+
+
+def test_a_model_too_large_for_its_slice_says_so(make_pod: Any) -> None:
+    pod = make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)
+    assert not engine(pod).refusal
+    assert "MIG 1g.10gb" in engine(asking(pod, "nvidia.com/mig-1g.10gb")).refusal
+
+
+def test_who_asks_for_no_gpu_of_a_cut_node_finds_it_whole(make_pod: Any) -> None:
+    facts = dataclasses.replace(FACTS, mig_profile="1g.10gb")
+    (spec,) = podspec.parse(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)).containers
+    assert facts.gpu_of(spec) is FACTS.gpu

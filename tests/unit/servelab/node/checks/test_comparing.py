@@ -238,3 +238,20 @@ def test_what_a_scheduler_tells_is_not_compared() -> None:
         body["events"].append({"type": "Normal", "reason": "Scheduled", "message": "m"})
 
     assert changed("job-completes", add) == []
+
+
+def end_later(body: Any) -> None:
+    """The first crash is not seen, and the container is seen once more, after the end."""
+    updates = body["updates"]
+    updates.append(copy.deepcopy(updates[-2]) | {"t": updates[-1]["t"] + 0.7})
+    del updates[4]
+
+
+def test_what_comes_after_the_end_is_not_judged_even_if_a_moment_is_missing() -> None:
+    assert changed("crash-loop", end_later) == []
+
+
+def test_not_all_is_seen_before_the_last_crash() -> None:
+    real = scenario("crash-loop")
+    assert comparing.seen_all(real, real.updates, PLACE)
+    assert not comparing.seen_all(real, real.updates[:-1], PLACE)

@@ -30,14 +30,23 @@ def test_images_are_read_from_the_events() -> None:
     )
     assert found == {
         "a:1": {"present": True},
-        "b:1": {"sizeBytes": 9, "pullSeconds": 61.5},
+        "b:1": {"sizeBytes": 9, "pullSeconds": 120.0},
         "c:1": {"missing": True, "error": "rpc error: no"},
     }
 
 
 def test_a_full_node_tells_its_size() -> None:
     text = "Node didn't have enough resource: cpu, requested: 9000, used: 100, capacity: 2000"
-    assert surroundings.capacity([with_events(text)]) == {"cpu": "2000m"}
+    assert surroundings.capacity([with_events(text)])["cpu"] == "2000m"
+
+
+def test_the_node_has_gpus_for_all_pods_at_once() -> None:
+    asking = {"name": "a", "resources": {"limits": {"nvidia.com/gpu": "6"}}}
+    found = [
+        surroundings.capacity([with_pod(asking, [], reason="x", message="y")] * n)["gpusPerNode"]
+        for n in (1, 2, 20)
+    ]
+    assert found == [8, 12, 64]
 
 
 def test_conditions_of_others_are_found_and_a_kubelets_are_not() -> None:

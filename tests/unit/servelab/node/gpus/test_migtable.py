@@ -5,15 +5,15 @@ from typing import Any
 
 import pytest
 
-from modelserve.catalog import gpus
-from servelab.node.gpus import devices, migtable, readings, slices, smi
+from modelserve.catalog import gpus, mig
+from servelab.node.gpus import devices, migtable, readings, smi
 
 GPU = gpus.find("NVIDIA-H100-80GB-HBM3")
 DEVICES = devices.of_node("n", 2)
 
 
 def part(profile: str, device: int = 0, number: int = 0, **use: Any) -> migtable.Slice:
-    found = slices.profiles(GPU)[profile]
+    found = mig.profiles(GPU)[profile]
     uuid = DEVICES[device].uuid
     made = migtable.of_gpu(GPU, uuid, found, f"MIG-{profile}-{device}-{number}", number)
     return dataclasses.replace(made, **use)

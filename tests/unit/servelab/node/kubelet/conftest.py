@@ -65,10 +65,9 @@ class Player:
         """Pulls, behaviours and images."""
         facts = behavior.parse_images(pod)
         works = {
-            spec.name: transfers.Work(
-                (facts.get(spec.image) or behavior.ImageFact()).pull_s or 0.05, 61_000_000
-            )
+            spec.name: transfers.Work(fact.pull_s or 0.05, fact.size_bytes or 61_000_000)
             for spec in pod.containers
+            for fact in [facts.get(spec.image, behavior.ImageFact())]
         }
         return works, behavior.parse(pod), facts
 

@@ -71,16 +71,44 @@ def test_log_lines_come_at_their_share_of_a_phase(engine_pod: Any) -> None:
     assert [round(at, 1) for at, _ in engine_pod.logs] == [20.3, 50.3]
 
 
-def test_an_engine_that_listens_before_it_is_ready_opens_its_port(
-    make_pod: Any, make_engine: Any, player: Any
-) -> None:
-    start = make_engine()
+@pytest.fixture
+def early_engine(make_engine: Any) -> starting.EngineStart:
+    """One that listens before it is ready, from the 66th second on."""
+    start: starting.EngineStart = make_engine()
     line = starting.Line(0.9, "listening", listens=True)
     last = dataclasses.replace(start.steps[-1], lines=(line,))
-    pod = player(make_pod(**PROBED), dataclasses.replace(start, steps=(*start.steps[:-1], last)))
+    return dataclasses.replace(start, steps=(*start.steps[:-1], last))
+
+
+def test_an_engine_that_listens_before_it_is_ready_opens_its_port(
+    make_pod: Any, early_engine: starting.EngineStart, player: Any
+) -> None:
+    pod = player(make_pod(**PROBED), early_engine)
     assert actions.Verb.OPEN not in pod.run(60).verbs
     verbs = pod.run(100).verbs
     assert verbs.index(actions.Verb.OPEN) < verbs.index(actions.Verb.SERVE)
+
+
+def test_its_kubelet_sees_what_its_clients_see(
+    make_pod: Any, early_engine: starting.EngineStart, player: Any
+) -> None:
+    pod = player(make_pod(**PROBED), early_engine)
+    pod.run(65)
+    assert all("connection refused" in text for text in pod.messages("Unhealthy"))
+    assert pod.run(70).messages("Unhealthy")[-1].endswith("statuscode: 503")
+    assert pod.run(100).condition("Ready")["status"] == "True"
+
+
+@pytest.mark.parametrize("probe", [{"tcpSocket": {"port": 8000}}, {"httpGet": PROBE["httpGet"]}])
+def test_a_probe_of_its_port_or_of_another_path_passes_before_it_is_ready(
+    make_pod: Any, early_engine: starting.EngineStart, player: Any, probe: dict[str, Any]
+) -> None:
+    if "httpGet" in probe:
+        probe = {"httpGet": probe["httpGet"] | {"path": "/v1/models"}}
+    pod = player(make_pod(readinessProbe=PROBE | {"httpGet": None} | probe), early_engine)
+    assert pod.run(65).condition("Ready")["status"] == "False"
+    pod.run(69)
+    assert (pod.condition("Ready")["status"], actions.Verb.SERVE in pod.verbs) == ("True", False)
 
 
 def test_ready_follows_at_once_when_the_startup_probe_has_passed(engine_pod: Any) -> None:

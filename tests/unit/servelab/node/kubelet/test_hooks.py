@@ -56,3 +56,15 @@ def test_a_pre_stop_hook_that_sleeps_holds_the_signal_back(play: Any) -> None:
     pod = hooked(play, WAITS, preStop={"exec": {"command": ["sleep", "2"]}}).run(2).delete()
     assert "running" in pod.run(3.5).container()["state"]
     assert pod.run(6).deleted
+
+
+def test_a_hook_that_is_cut_short_with_its_container_failed(play: Any) -> None:
+    hook = {"preStop": {"exec": {"command": ["/bin/sleep", "20"]}}}
+    pod = play({"termAfterSeconds": 0.2}, container={"lifecycle": hook}).run(2).delete().run(12)
+    assert pod.told("FailedPreStopHook") == ["PreStopHook failed"]
+
+
+def test_a_sleep_of_the_kubelets_own_is_cut_short_without_a_word(play: Any) -> None:
+    hook = {"preStop": {"sleep": {"seconds": 20}}}
+    pod = play({"termAfterSeconds": 0.2}, container={"lifecycle": hook}).run(2).delete().run(12)
+    assert pod.told("FailedPreStopHook") == []

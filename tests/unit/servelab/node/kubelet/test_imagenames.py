@@ -1,0 +1,47 @@
+"""What a kubelet says of an image's name, in the words of the reference grammar."""
+
+import pytest
+
+from servelab.node.kubelet import imagenames
+
+NO = "invalid reference format"
+DIGEST = f"sha256:{'ab' * 32}"
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "busybox",
+        "busybox:1",
+        "vllm/vllm-openai:v0.33.0",
+        "localhost/engine",
+        "127.0.0.1:5000/a/b__c/d-e.f:v1",
+        f"registry.example.com/engine@{DIGEST}",
+        "Upper/engine",  # taken for a registry
+        "[2001:db8::1]:5000/engine",
+    ],
+)
+def test_a_name_that_can_be_read_is_fine(image: str) -> None:
+    assert imagenames.wrong(image) == ""
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        ("Busybox:1", f"{NO}: repository name (library/Busybox) must be lowercase"),
+        ("vllm/Engine", f"{NO}: repository name (vllm/Engine) must be lowercase"),
+        ("Wrong/Name:v1", f"{NO}: repository name (Name) must be lowercase"),
+        ("ghcr.io/a/B:v1", f"{NO}: repository name (a/B) must be lowercase"),
+        ("busy box", NO),
+        ("engine:", NO),
+        ("engine:a:b", NO),
+        ("engine@sha256:abc", NO),
+        ("-engine", NO),
+        (
+            "ab" * 32,
+            f"invalid repository name ({'ab' * 32}), cannot specify 64-byte hexadecimal strings",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_told(image: str, why: str) -> None:
+    assert imagenames.wrong(image) == why
