@@ -17,14 +17,21 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ASKED = "MODELSERVE_COMPILE"
 ROOTS = ("operator/modelserve", "emulator/servelab")
-# What runs for each request, step or event. Classes that others derive from are left out, as
-# compiled ones cannot be derived from by others.
+# What runs for each request, step or event. A class that others derive from says so by mypyc_attr.
 HOT = (
+    "modelserve/decide/counters.py",
+    "modelserve/decide/fences.py",
+    "modelserve/decide/fleet.py",
+    "modelserve/decide/holding.py",
+    "modelserve/decide/recent.py",
+    "modelserve/decide/waiting.py",
     "servelab/engine/core/*.py",
     "servelab/engine/driver.py",
     "servelab/engine/server.py",
     "servelab/engine/calls.py",
     "servelab/engine/httpd/answer.py",
+    "servelab/engine/httpd/connection.py",
+    "servelab/engine/httpd/gate.py",
     "servelab/engine/httpd/heads.py",
     "servelab/engine/httpd/limits.py",
     "servelab/engine/httpd/parsing.py",
@@ -34,13 +41,26 @@ HOT = (
     "servelab/engine/metrics/http.py",
     "servelab/engine/metrics/series.py",
     "servelab/engine/metrics/vllm.py",
+    "servelab/engine/replying.py",
     "servelab/engine/surfaces/vllm/chunks.py",
     "servelab/engine/surfaces/vllm/quick.py",
+    "servelab/engine/surfaces/vllm/replies.py",
     "servelab/engine/surfaces/vllm/surface.py",
+    "servelab/engine/text/answers.py",
     "servelab/engine/text/encoding.py",
     "servelab/engine/text/lengths.py",
     "servelab/engine/text/template.py",
     "servelab/engine/text/transcript.py",
+    "servelab/sim/agenda.py",
+    "servelab/sim/gateways.py",
+    "servelab/sim/observing.py",
+    "servelab/sim/replicas.py",
+    "servelab/sim/requests.py",
+    "servelab/sim/running.py",
+    "servelab/sim/scalers.py",
+    "servelab/sim/service.py",
+    "servelab/workload/arrivals.py",
+    "servelab/workload/generators.py",
 )
 
 

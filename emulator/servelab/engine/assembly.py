@@ -126,6 +126,7 @@ def _config(parsed: launch.Launch, gpu: gpus.Gpu, front_s: float, jitter: float)
         tables=kv.tables(parsed).windows,
         lag=generations.lags(parsed.engine, images.split(parsed.image)[1], options)
         and parsed.batching is BatchingMode.CONTINUOUS,
+        prefill_interval=int(options.get("prefill-schedule-interval", 1)),
         by_priority=options.get("scheduling-policy") == "priority"
         or "enable-priority-scheduling" in options,
         priority_gap=_priority_gap(parsed.engine, options),

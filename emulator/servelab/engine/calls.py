@@ -76,6 +76,7 @@ class Call(NamedTuple):
     calling: Calling | None = None  # the answer is a call of a function
     priority: int = 0  # of lower ones first, where the engine goes by that
     thinks: thoughts.Thinks | None = None  # before it speaks
+    backend: str = ""  # that constrains the answer, by the engine's own name for it
     late: ModelServeError | None = None  # what the engine says once headers are out
 
     def limit_tokens(self, prompt: Prompt, served: Served) -> int:

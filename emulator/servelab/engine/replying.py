@@ -3,6 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from mypy_extensions import mypyc_attr
+
 from servelab.engine.calls import Call, Prompt
 from servelab.engine.core.sequences import Finish, FirstToken
 from servelab.engine.exchange import EVENT_STREAM, Exchange, Response
@@ -13,6 +15,7 @@ from servelab.engine.text.lengths import Ending
 class Choice:
     """One sequence of a request."""
 
+    __deletable__ = ("reply",)  # for mypyc, which keeps attributes else
     __slots__ = (
         "_emitted",
         "_held",
@@ -91,6 +94,7 @@ class Choice:
         return text[:keep]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Reply(ABC):
     """A request's answer. It is opened once the core has taken the request."""
 
@@ -158,6 +162,7 @@ class Reply(ABC):
         return sum(choice.sent + choice.pending for choice in self.choices)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class WholeReply(Reply):
     """An answer sent when all its choices have ended."""
 
@@ -174,16 +179,16 @@ class WholeReply(Reply):
             self.forget()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class StreamedReply(Reply):
     """An answer sent as it comes.
 
     ``begin``, ``tell`` and ``finish`` append bytes to the parts of one write.
     """
 
-    head = Response(content_type=EVENT_STREAM)
-
     def __init__(self, call: Call) -> None:
         super().__init__(call)
+        self.head = Response(content_type=EVENT_STREAM)
         self._begun = False
         longest = max((len(text) - 1 for text in call.stop), default=0)
         self._hold = 0 if call.include_stop else longest

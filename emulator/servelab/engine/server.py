@@ -241,6 +241,7 @@ class EngineServer:
                     *(self.name(), prompt.tokens, ending.tokens, ending.reason),
                     tokens=Transcript(prompt.encoded, answer) if cached else None,
                     allowed_tokens=limit,
+                    fixed_length=call.ignore_eos,
                     priority=call.priority,
                 )
                 planned.append((request, Choice(reply, answer, prompt, ending)))

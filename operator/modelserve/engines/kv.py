@@ -5,31 +5,21 @@ of the visible memory, less weights and the peak of the profile run; whole block
 TensorRT-LLM takes its share of what weights and buffers leave instead.
 
 Layers with sliding windows share vLLM's blocks with the others (its hybrid KV cache manager,
-``vllm/v1/core/kv_cache_planning.py`` of 0.33): see ``Tables``. SGLang gives them a pool of
-their own for a share of the tokens (``swa_full_tokens_ratio``), if the model's architecture is in
-its list (``is_hybrid_swa_model`` of 0.5.23; Gemma is switched off there). TensorRT-LLM keeps all
-tokens of all layers unless its file names windows (``max_attention_window``, of the layers in turn,
-over and over): then those of one window have a pool, and memory by window times layers
-(``calculateWindowSizeToShare``). TGI keeps all, and so did vLLM before.
+``vllm/v1/core/kv_cache_planning.py`` of 0.33): see ``Tables``. SGLang and TensorRT-LLM may give
+them a pool of their own: see ``pools``. TGI keeps all, and so did vLLM before.
 """
 
 import bisect
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from modelserve.api.spec import EngineType, Quantization
 from modelserve.catalog import constants, gpus, images
 from modelserve.catalog.architecture import Model
-from modelserve.engines import generations, types
+from modelserve.engines import generations, pools, types
 
-# Their memory share is one of the free memory (KvCacheConfig.free_gpu_memory_fraction).
-_OF_FREE_MEMORY = (EngineType.TENSORRT_LLM, EngineType.TRITON)
 # If one kind has less than so many times the layers of the other, the other's are padded to it.
 _PADDED_BELOW = 1.5
-# Of the catalogue's models with windows, those that SGLang has a second pool for, and its size.
-_SGLANG_HYBRID = "gpt-oss"
-_SGLANG_SHARE = 0.8
 # Two steps of vLLM's own size on large GPUs.
 DEFAULT_IN_FLIGHT_TOKENS = 2 * 8192
 
@@ -110,7 +100,7 @@ def room_bytes(
 ) -> int:
     """Bytes of one GPU left for KV cache; negative if the weights do not fit."""
     weights = round(model.weight_bytes(quantization) / tensor_parallel)
-    if engine in _OF_FREE_MEMORY:
+    if engine in pools.OF_FREE_MEMORY:
         reserve = constants.load().activation_reserve_bytes
         return round((_visible_bytes(gpu) - reserve - weights) * gpu_memory_utilization)
     return usable_bytes(gpu, gpu_memory_utilization) - weights
@@ -157,7 +147,8 @@ def capacity_in_longest(
     room = room_bytes(model, gpu, tensor_parallel, quantization, *memory)
     room *= model.kv_shards(tensor_parallel)
     if engine is not EngineType.VLLM or shared.windows == (None,):
-        counted = _two_pool_layers(model, {}) if engine is EngineType.SGLANG else model.layers
+        sglang = engine is EngineType.SGLANG
+        counted = pools.sglang_layers(model, {}) if sglang else model.layers
         return _pool_tokens(model, room, kv_dtype_bytes, counted)
     blocks = _blocks(model, room, shared.layers, kv_dtype_bytes * block)
     return blocks * longest_tokens // shared.blocks(longest_tokens, longest_tokens, block)
@@ -223,15 +214,10 @@ def _blocks(model: Model, room_bytes: int, layers: int, block_dtype_bytes: int) 
 
 def second_pool(launch: types.Launch, gpu: gpus.Gpu) -> tuple[int, int] | None:
     """The window, and the tokens, of the pool that layers with a window have for themselves."""
-    options, longest = dict(launch.options), launch.max_model_tokens
-    first = _capacity(launch, gpu)
-    window = launch.model.window_tokens
-    if launch.engine is EngineType.SGLANG:
-        if window is None or not _has_two_pools(launch.model, options):
-            return None
-        return window, int(_second_share(options) * first)
-    windows = _told_windows(launch)
-    return (min(windows), first * min(windows) // longest) if min(windows) < longest else None
+    window = pools.second_window(launch)
+    if window is None:
+        return None
+    return window, int(_capacity(launch, gpu) * pools.second_share(launch))
 
 
 def _capacity(launch: types.Launch, gpu: gpus.Gpu) -> int:
@@ -241,11 +227,7 @@ def _capacity(launch: types.Launch, gpu: gpus.Gpu) -> int:
         *(model, gpu, launch.tensor_parallel, launch.quantization),
         *(launch.gpu_memory_utilization, launch.engine),
     ) * model.kv_shards(launch.tensor_parallel)
-    if launch.engine is EngineType.SGLANG:
-        counted = _two_pool_layers(model, dict(launch.options))
-    else:
-        counted = sum(_told_windows(launch)) / launch.max_model_tokens
-    return _pool_tokens(model, room, launch.kv_dtype_bytes, counted)
+    return _pool_tokens(model, room, launch.kv_dtype_bytes, pools.counted_layers(launch))
 
 
 def _pool_tokens(model: Model, room_bytes: int, kv_dtype_bytes: int, counted_layers: float) -> int:
@@ -254,44 +236,12 @@ def _pool_tokens(model: Model, room_bytes: int, kv_dtype_bytes: int, counted_lay
     return _whole_blocks(room_bytes * model.layers / (all_layers_bytes * counted_layers))
 
 
-def _has_two_pools(model: Model, options: Mapping[str, str]) -> bool:
-    """Whether SGLang gives the model's layers with a window a pool of their own."""
-    off = options.get("disable-hybrid-swa-memory", "false") != "false"
-    return not off and _SGLANG_HYBRID in model.name and model.window_tokens is not None
-
-
-def _second_share(options: Mapping[str, str]) -> float:
-    return float(options.get("swa-full-tokens-ratio", _SGLANG_SHARE))
-
-
-def _two_pool_layers(model: Model, options: Mapping[str, str]) -> float:
-    """Layers that a token of SGLang's first pool takes the memory of, with its share in a second.
-
-    All of them, if there is one pool.
-    """
-    if not _has_two_pools(model, options):
-        return model.layers
-    full = model.full_layers()
-    return full + _second_share(options) * (model.layers - full)
-
-
-def _told_windows(launch: types.Launch) -> list[int]:
-    """Of each layer the tokens that TensorRT-LLM was told to keep: all, if it was told nothing.
-
-    A file that has a window for every layer is not believed: then nothing would hold a sequence.
-    """
-    longest, layers = launch.max_model_tokens, launch.model.layers
-    told = dict(launch.options).get("max-attention-window", "")
-    pattern = [min(longest, int(each)) for each in told.replace(",", " ").split()]
-    if launch.engine not in _OF_FREE_MEMORY or not pattern or max(pattern) < longest:
-        return [longest] * layers
-    return [max(1, pattern[at % len(pattern)]) for at in range(layers)]
-
-
 def _whole_blocks(tokens: float) -> int:
     block = constants.load().kv_block_tokens
     return max(0, int(tokens) // block * block)
 
 
 def _visible_bytes(gpu: gpus.Gpu) -> int:
-    return gpu.driver_memory_bytes - constants.load().driver_reserve_bytes
+    # Of a slice the driver tells what it leaves.
+    kept = 0 if gpu.mig_profile else constants.load().driver_reserve_bytes
+    return gpu.driver_memory_bytes - kept

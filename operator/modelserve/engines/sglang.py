@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus
-from modelserve.engines import arguments, commandline, types
+from modelserve.engines import arguments, commandline, streaming, types
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -104,8 +104,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--quantization=fp8")
     elif spec.quantization is Quantization.INT4:
         args.append("--quantization=bitsandbytes")
-    if spec.loader is Loader.STREAMING and spec.quantization is not Quantization.INT4:
-        args.append("--load-format=runai_streamer")
+    args += streaming.render(spec)
     if spec.queue_limit is not None:
         args.append(f"--max-queued-requests={spec.queue_limit}")
     if spec.gpu_memory_utilization != types.DEFAULT_GPU_MEMORY_UTILIZATION:
@@ -142,10 +141,11 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         for name in OPTIONS
         if name in given and (name not in SWITCHES or flags.on(name))
     )
+    ranks = flags.count("tp-size", "tp", "tensor-parallel-size")
     return types.Seen(
         model=flags.text("model-path", "model"),
         served_name=flags.text("served-model-name"),
-        tensor_parallel=flags.count("tp-size", "tp", "tensor-parallel-size"),
+        tensor_parallel=ranks,
         quantization=_METHODS.get((flags.text("quantization") or "").lower()),
         max_sequences=flags.count("max-running-requests"),
         max_batched_tokens=flags.count("chunked-prefill-size"),
@@ -156,7 +156,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         gpu_memory_utilization=flags.share("mem-fraction-static"),
         enforce_eager=flags.on("disable-cuda-graph"),
         prefix_caching=not flags.on("disable-radix-cache"),
-        options=options,
+        options=(*options, *streaming.options(flags, ranks)),
     )
 
 

@@ -17,39 +17,6 @@ FP4_FORMAT = "nvfp4"
 
 
 @dataclass(frozen=True, slots=True)
-class StepParts:
-    """A step's seconds by what they go to; ``prefill_s`` is what prompts add to the rest.
-
-    ``per_sequence_s`` is host work that does not hide behind the GPU.
-    """
-
-    weights_s: float
-    kv_s: float
-    compute_s: float
-    all_reduce_s: float
-    per_sequence_s: float
-    overhead_s: float
-    prefill_s: float
-
-    @property
-    def total_s(self) -> float:
-        """What ``StepLaw.step_s`` says of the same step."""
-        return sum(self.by_name().values())
-
-    def by_name(self) -> dict[str, float]:
-        """Seconds under stable names."""
-        return {
-            "weights": self.weights_s,
-            "kv": self.kv_s,
-            "compute": self.compute_s,
-            "all_reduce": self.all_reduce_s,
-            "per_sequence": self.per_sequence_s,
-            "overhead": self.overhead_s,
-            "prefill": self.prefill_s,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class StepLaw:
     """The law for one model on one kind of GPU; make it with ``of``. All times are seconds.
 
@@ -179,7 +146,7 @@ class StepLaw:
         if decode_sequences <= 0 or not self.times.mixes:
             prompt_s = self._prompt_s(prefill_tokens, prompts, pairs, 0.0)
             return prompt_s + self.step_s(decode_sequences, context_tokens)
-        kv_s = self._kv_s(decode_sequences, context_tokens)
+        kv_s = self.kv_s(decode_sequences, context_tokens)
         return self._prompt_s(
             decode_sequences + prefill_tokens, decode_sequences + prompts, pairs, kv_s
         )
@@ -189,55 +156,10 @@ class StepLaw:
         if self.window_tokens is not None:
             return None
         gpu_s = self._gpu_s(decode_sequences, decode_sequences)
-        host_s = self._host_s(decode_sequences)
+        host_s = self.host_s(decode_sequences)
         if self.times.overlapped:
             return gpu_s, self.kv_token_s, max(host_s, self.decode_launch_s)
         return gpu_s + host_s, self.kv_token_s, self.decode_launch_s + host_s
-
-    def parts(
-        self,
-        decode_sequences: int,
-        context_tokens: int,
-        prefill_tokens: int = 0,
-        prefill_context_tokens: int = 0,
-        prefill_sequences: int = 1,
-    ) -> StepParts:
-        """The parts of ``step_s`` of the same arguments; they sum to it."""
-        total_s = self.step_s(
-            decode_sequences,
-            context_tokens,
-            prefill_tokens,
-            prefill_context_tokens,
-            prefill_sequences,
-        )
-        if total_s == 0.0:
-            return StepParts(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-        sequences = max(0, decode_sequences)
-        # Experts that only prompts need count as theirs.
-        weights_s = self._read_s(sequences)
-        compute_s = self._linear_s(sequences, sequences) - weights_s
-        compute_s += sequences * self.sampling_row_s
-        kv_s = self._kv_s(sequences, context_tokens) if sequences else 0.0
-        reduce_s = self._reduce_s(sequences, sequences)
-        gpu_s = weights_s + compute_s + kv_s + reduce_s + self.layers_s
-        waits_s = max(0.0, self.decode_launch_s - gpu_s) if sequences else 0.0
-        gpu_s += waits_s
-        host_s = self._host_s(sequences) if sequences else 0.0
-        shown_s = max(0.0, host_s - gpu_s) if self.times.overlapped else host_s
-        prompts_s = max(0.0, total_s - gpu_s - shown_s) if prefill_tokens > 0 else 0.0
-        overhead_s = self.layers_s + waits_s
-        return StepParts(weights_s, kv_s, compute_s, reduce_s, shown_s, overhead_s, prompts_s)
-
-    def prefill_parts(self, tokens: int) -> dict[str, float]:
-        """Seconds of a prompt's linear layers, attention, all-reduces, weights' read, and rest."""
-        weights_s = self._read_s(tokens)
-        parts = {
-            "compute": self._linear_s(tokens, 1) - weights_s + self.sampling_row_s,
-            "attention": tokens * tokens / 2 * self.attention_pair_s,
-            "all_reduce": self._reduce_s(tokens, 1),
-            "weights": weights_s,
-        }
-        return {**parts, "overhead": self.prefill_s(tokens) - sum(parts.values())}
 
     def decode_step_s(self, batch: int, context_tokens_each: int) -> float:
         """Seconds of a step in which ``batch`` sequences of that length get a token each."""
@@ -273,9 +195,9 @@ class StepLaw:
         if terms is not None:
             fixed_s, per_token_s, least_s = terms
             return max(fixed_s + per_token_s * context_tokens, least_s)
-        gpu_s = self._gpu_s(sequences, sequences) + self._kv_s(sequences, context_tokens)
+        gpu_s = self._gpu_s(sequences, sequences) + self.kv_s(sequences, context_tokens)
         gpu_s = max(gpu_s, self.decode_launch_s)
-        host_s = self._host_s(sequences)
+        host_s = self.host_s(sequences)
         return max(gpu_s, host_s) if self.times.overlapped else gpu_s + host_s
 
     def _prompt_s(self, tokens: int, rows: int, pairs: float, kv_s: float) -> float:
@@ -283,37 +205,39 @@ class StepLaw:
         captured = tokens <= self.times.captured_tokens
         launch_s = self.captured_launch_s if captured else self.launch_s
         gpu_s = self._gpu_s(tokens, rows) + pairs * self.attention_pair_s + kv_s
-        gpu_s, host_s = max(gpu_s, launch_s), self._host_s(rows)
+        gpu_s, host_s = max(gpu_s, launch_s), self.host_s(rows)
         both_s = max(gpu_s, host_s) if self.times.overlapped else gpu_s + host_s
         return both_s + self.prompt_step_s
 
     def _gpu_s(self, tokens: int, rows: int) -> float:
         """All of the GPU's time but attention and KV cache."""
-        linear_s = self._linear_s(tokens, rows) + rows * self.sampling_row_s
-        return linear_s + self._reduce_s(tokens, rows) + self.layers_s
+        linear_s = self.linear_s(tokens, rows) + rows * self.sampling_row_s
+        return linear_s + self.reduce_s(tokens, rows) + self.layers_s
 
-    def _linear_s(self, tokens: int, rows: int) -> float:
+    def linear_s(self, tokens: int, rows: int) -> float:
         """Matrices: reading and computing, of which the shorter may hide behind the longer."""
-        read_s = self._read_s(tokens)
+        read_s = self.read_s(tokens)
         compute_s = tokens * self.compute_token_s + rows * self.compute_row_s
         return read_s + compute_s - self.times.hidden_share * min(read_s, compute_s)
 
-    def _read_s(self, tokens: int) -> float:
+    def read_s(self, tokens: int) -> float:
+        """Reading weights: of experts those that so many tokens are routed to."""
         if not self.idle_experts_s:
             return self.weights_s
         idle: float = self.idle_share ** max(1, tokens)
         return self.weights_s - self.idle_experts_s * idle
 
-    def _kv_s(self, sequences: int, context_tokens: int) -> float:
+    def kv_s(self, sequences: int, context_tokens: int) -> float:
         """Reading the KV cache of equally long sequences; no layer reads beyond its window."""
         if self.window_tokens is None:
             return self.kv_token_s * context_tokens
         beyond = max(0, context_tokens - self.window_tokens * sequences)
         return self.kv_token_s * (context_tokens - beyond) + self.kv_token_beyond_s * beyond
 
-    def _reduce_s(self, tokens: int, rows: int) -> float:
+    def reduce_s(self, tokens: int, rows: int) -> float:
         """All-reduces after attention and feed-forward, and gathering the rows' logits."""
         return self.reduce_fixed_s + tokens * self.reduce_token_s + rows * self.reduce_row_s
 
-    def _host_s(self, sequences: int) -> float:
+    def host_s(self, sequences: int) -> float:
+        """What the host does for a step, whether or not it hides behind the GPU."""
         return self.times.step_s + sequences * self.times.sequence_s

@@ -50,6 +50,7 @@ SWITCHES = frozenset(
 OPTIONS = (
     *("enable-chunked-prefill", "tp-size", "guided-decoding-backend"),
     *("capacity-scheduler-policy", "tool-parser", "max-attention-window"),
+    *("use-kv-cache-manager-v2", "avg-seq-len"),
 )
 # Options of the file that tell metrics: of requests, and of steps.
 METRICS = ("return-perf-metrics", "enable-iter-perf-stats")
@@ -58,7 +59,7 @@ _FILES = ("config", "extra-llm-api-options")
 _SHORTER = {"tensor-parallel-size": "tp-size"}
 _TOLD = re.compile(
     r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
-    r"|capacity_scheduler_policy):\s*(\w+)"
+    r"|capacity_scheduler_policy|use_kv_cache_manager_v2|avg_seq_len):\s*(\w+)"
 )
 # Of the layers in turn, over and over; it stands only in the file.
 _WINDOWS = re.compile(r"\bmax_attention_window:\s*\[([\d\s,]+)\]")

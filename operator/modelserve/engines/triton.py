@@ -48,8 +48,9 @@ _DECOUPLED_VARIABLE = "DECOUPLED_MODE"
 # What only this engine has, by its own names.
 OPTIONS = (
     *(_SERVER_OPTION, "default-max-tokens", "lora-separator", "tool-call-parser"),
-    "model-control-mode",
+    *("model-control-mode", "metrics-port"),
 )
+METRICS_PORT = 8002
 # Its backend's examples name the model so: a name in a path has no slash.
 ENSEMBLE = "ensemble"
 # What a repository in an image for language models holds that nothing names: our choice.
@@ -143,3 +144,9 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:
     """Of the TensorRT-LLM backend; the front end listens on 9000."""
     return types.Defaults(max_sequences=2048, max_batched_tokens=8192, port=9000)
+
+
+def metrics_port(options: Mapping[str, str]) -> int:
+    """Where Triton's own server tells its metrics, by a launch's options."""
+    told = options.get("metrics-port", "")
+    return int(told) if told.isdecimal() else METRICS_PORT

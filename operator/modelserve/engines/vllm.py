@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from modelserve import errors
 from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, images, models
-from modelserve.engines import arguments, commandline, types
+from modelserve.engines import arguments, commandline, parsers, streaming, types
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -55,6 +55,7 @@ _LEAST: Mapping[str, int] = {
     "max-num-queued-reqs": 0,
     "max-num-active-seqs": 1,
     "long-prefill-token-threshold": 0,
+    "prefill-schedule-interval": 1,
     "tensor-parallel-size": 1,
     "pipeline-parallel-size": 1,
     "data-parallel-size": 1,
@@ -67,6 +68,7 @@ OPTIONS = (
     *("show-hidden-metrics-for-version", "enable-chunked-prefill", "long-prefill-token-threshold"),
     *("async-scheduling", "disable-hybrid-kv-cache-manager", "scheduling-policy", "watermark"),
     *("long-prefill-token-threshold-adaptive", "max-num-active-seqs", "scheduler-reserve-full-isl"),
+    "prefill-schedule-interval",
 )
 # In a container's environment: the mock engine exports the metric names of all versions.
 OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"
@@ -105,8 +107,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--quantization=fp8")
     elif spec.quantization is Quantization.INT4:
         args.append("--quantization=bitsandbytes")
-    if spec.loader is Loader.STREAMING and spec.quantization is not Quantization.INT4:
-        args.append("--load-format=runai_streamer")
+    args += streaming.render(spec)
     if spec.gpu_memory_utilization != GPU_MEMORY_UTILIZATION:
         args.append(f"--gpu-memory-utilization={spec.gpu_memory_utilization:g}")
     if spec.enforce_eager:
@@ -127,7 +128,7 @@ def table() -> arguments.Table:
 def recognise(container: commandline.Container) -> commandline.Flags | None:
     """The flags of a vLLM command line, or of an official image started with args alone.
 
-    Raises UsageError where vLLM's own parser refuses it.
+    Raises UsageError where vLLM's own parser refuses it, StartRefused where what comes next does.
     """
     words = commandline.after(container.words, "vllm", "serve")
     program, usage = PROGRAM, USAGE
@@ -144,7 +145,10 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
     if program == PROGRAM:
         words = _model_first(words)
     lenient = not table().describes(container.image)
-    return arguments.parse(table(), words, program, usage, lenient=lenient)
+    flags = arguments.parse(table(), words, program, usage, lenient=lenient)
+    if not lenient:
+        parsers.check(flags)
+    return flags
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
@@ -176,7 +180,8 @@ def _options(flags: commandline.Flags, env: Mapping[str, str]) -> tuple[tuple[st
     keys = "\n".join(flags.lists.get("api-key", ())) or env.get("VLLM_API_KEY", "")
     old = [("also-old-metric-names", "")] if env.get(OLD_METRIC_NAMES) else []
     auto = [AUTO_LENGTH] if flags.text("max-model-len") == "-1" else []
-    return (*plain, *auto, *([("api-key", keys)] if keys else []), *old)
+    whole = streaming.options(flags, flags.count("tensor-parallel-size"))
+    return (*plain, *auto, *([("api-key", keys)] if keys else []), *old, *whole)
 
 
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:

@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 from modelserve import errors
+from servelab.engine import addresses
 from servelab.engine.admin import description, documents
 from servelab.engine.admin.control import Control
 
@@ -39,18 +40,13 @@ class AdminServer:
     async def start(self, host: str, port: int) -> None:
         """Listen. Raises SetUpError if that address cannot be had."""
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port)
         try:
-            await site.start()
-        except OSError as error:
+            with addresses.claimed(host, port, "--admin-listen", "the admin endpoint"):
+                await web.TCPSite(self._runner, host, port).start()
+        except errors.SetUpError:
             await self._runner.cleanup()
-            raise errors.SetUpError(
-                f"the admin endpoint cannot listen on {host}:{port}: {error.strerror}; choose "
-                "another address with --admin-listen"
-            ) from error
-        bound = self._runner.addresses[0][:2]
-        shown = f"[{bound[0]}]" if ":" in str(bound[0]) else bound[0]
-        self.url = f"http://{shown}:{bound[1]}"
+            raise
+        self.url = f"http://{addresses.joined(*self._runner.addresses[0][:2])}"
 
     async def stop(self) -> None:
         """Listen no more."""

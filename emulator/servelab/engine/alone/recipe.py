@@ -9,7 +9,7 @@ from modelserve import errors
 from modelserve.api import names, wire
 from modelserve.catalog import gpus, models
 from modelserve.decide import coldstart, nodefacts
-from modelserve.engines import arguments, triton, vllm
+from modelserve.engines import arguments, commandline, triton, vllm
 from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.alone.settings import Settings
@@ -79,8 +79,12 @@ def is_command(words: Sequence[str], image: str = "") -> bool:
 
 def names_model(words: Sequence[str]) -> bool:
     """Whether the words of a ``vllm serve`` name their model. Raises UsageError."""
-    flags = arguments.parse(vllm.table(), words, vllm.PROGRAM, vllm.USAGE, lenient=True)
+    flags = _parsed(words, lenient=True)
     return bool(flags.positionals) or "model" in flags.values
+
+
+def _parsed(words: Sequence[str], *, lenient: bool) -> commandline.Flags:
+    return arguments.parse(vllm.table(), words, vllm.PROGRAM, vllm.USAGE, lenient=lenient)
 
 
 def _launch(
@@ -97,6 +101,7 @@ def _launch(
         )
     elif words or not settings.image:
         if not names_model(words):
+            _parsed(words, lenient=False)  # what vLLM's own parser refuses is told before
             # vLLM would serve a model of its own choice, which nobody means.
             raise errors.InputError(f"the model's name is missing; for example: {EXAMPLE}")
         container["command"] = ["vllm", "serve", *words]

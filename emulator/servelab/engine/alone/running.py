@@ -12,7 +12,7 @@ from modelserve import errors
 from modelserve.adapters import signals
 from modelserve.adapters.clock import SystemClock
 from modelserve.engines import types
-from servelab.engine import stamps
+from servelab.engine import addresses, stamps
 from servelab.engine.admin.control import Control
 from servelab.engine.alone.recipe import Line, Recipe, Start
 from servelab.engine.server import EngineServer
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from servelab.engine.admin.server import AdminServer
 
 LOG_FLUSH_REAL_S = 0.02
+_PORT_FLAGS = "--port or --host"
+_OTHER_FLAGS = "the engine's own --metrics-port or --kserve-http-port, or --host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,13 @@ class _Engine:
     url: str = field(init=False)
 
     def __post_init__(self) -> None:
+        self.url = f"http://{addresses.joined(*self.address)}{self.server.openai_path}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port, as the system has them."""
         host, port = self.sock.getsockname()[:2]
-        host = f"[{host}]" if ":" in host else host
-        self.url = f"http://{host}:{port}{self.server.openai_path}"
+        return host, port
 
 
 class Lines:
@@ -125,7 +131,7 @@ class Process:
 
     def _make(self, recipe: Recipe) -> _Engine:
         settings = recipe.settings
-        sock = bound(settings.host, recipe.port)
+        sock = addresses.bound(settings.host, recipe.port, _PORT_FLAGS)
         clock = SystemClock(settings.time_scale)
         control: Control | None = None
         engine: _Engine | None = None
@@ -140,6 +146,7 @@ class Process:
     async def _open_admin(self) -> None:
         if self._admin is None:
             return
+        self._check_admin(self._admin)
         # Its HTTP library takes longer to import than all the rest.
         from servelab.engine.admin.server import AdminServer, Controlled
 
@@ -153,25 +160,36 @@ class Process:
         if self._admin.token is None and not _is_loopback(self._admin.host):
             self._lines.add(f"WARNING: the admin endpoint {self._endpoint.url} is open to anybody")
 
+    def _check_admin(self, admin: Admin) -> None:
+        """Sockets that do not listen yet would share an address without a word."""
+        with addresses.bound(admin.host, 0, "--admin-listen") as sock:
+            host = sock.getsockname()[0]
+        for engine in self._engines:
+            taken, port = engine.address
+            if port == admin.port and addresses.overlap(taken, host):
+                raise errors.SetUpError(
+                    f"the admin endpoint cannot listen on {addresses.joined(host, port)}: engine "
+                    f"{engine.recipe.name} has that address; choose another with --admin-listen or "
+                    "--port"
+                )
+
     async def _start(self, engine: _Engine) -> None:
         start = engine.recipe.start
         if start is not None:
             await self._load(engine, start)
-        try:
+        # Another process may have begun to listen there meanwhile.
+        with addresses.claimed(*engine.address, _PORT_FLAGS):
             await engine.server.start(engine.sock)
-        except OSError as error:  # Another process began to listen there meanwhile.
-            raise errors.SetUpError(f"cannot listen for {engine.url}: {error.strerror}") from error
         await self._open_others(engine)
         self._on_ready(self._ready(engine))
 
     async def _open_others(self, engine: _Engine) -> None:
-        """Listen where the real engine does besides; what is there is on the main port too."""
+        """Listen where the real engine does besides; without it, that would end as well."""
+        host = engine.recipe.settings.host
         for port in engine.server.other_ports:
-            try:
-                sock = bound(engine.recipe.settings.host, port)
+            sock = addresses.bound(host, port, _OTHER_FLAGS)
+            with addresses.claimed(host, port, _OTHER_FLAGS):
                 await engine.server.start_other(port, sock)
-            except (OSError, errors.SetUpError) as error:
-                self._log(engine.recipe, f"WARNING: {error}")
 
     async def _load(self, engine: _Engine, start: Start) -> None:
         """Say the lines of the start in time, and listen when the real engine would."""
@@ -180,7 +198,8 @@ class Process:
         for line in (*start.lines, Line(start.ready_s, "")):
             await clock.sleep_real((began_s + line.at_s - clock.now_s()) / clock.scale)
             if line.listens and loading is types.WhileLoading.UNAVAILABLE:
-                await engine.server.listen(engine.sock)
+                with addresses.claimed(*engine.address, _PORT_FLAGS):
+                    await engine.server.listen(engine.sock)
             if line.text:
                 self._log(engine.recipe, stamps.stamped(line.text, clock.wall_s()))
 
@@ -227,26 +246,6 @@ class Process:
         if engine.gone:
             return
         await engine.server.drain(engine.recipe.settings.drain_seconds)
-
-
-def bound(host: str, port: int) -> socket.socket:
-    """A socket with an address; connections are refused until it listens. Raises SetUpError."""
-    sock: socket.socket | None = None
-    try:
-        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        sock = socket.socket(family)
-        # A port chosen by hand may still be in TIME_WAIT from the run before.
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-    except OSError as error:
-        if sock is not None:
-            sock.close()
-        reason = error.strerror or str(error)
-        raise errors.SetUpError(
-            f"cannot listen on {host}:{port}: {reason}; choose another with --port or --host"
-        ) from error
-    sock.setblocking(False)
-    return sock
 
 
 def _is_loopback(host: str) -> bool:

@@ -13,7 +13,7 @@ import pydantic
 
 from servelab.engine.core import laws
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.schedule import Plan
+from servelab.engine.core.plans import Plan
 from servelab.engine.core.sequences import CoreRequest, FinishReason, Output
 from servelab.engine.core.stepping import EngineCore
 
@@ -48,6 +48,7 @@ class Limits(pydantic.BaseModel):
     long_prefill_token_threshold_adaptive: bool = False
     scheduler_reserve_full_isl: bool = True
     watermark: Annotated[float, pydantic.Field(ge=0.0, lt=1.0)] = 0.0
+    prefill_schedule_interval: Count = 1
 
     def core_config(self) -> CoreConfig:
         """The same limits for our core."""
@@ -67,6 +68,7 @@ class Limits(pydantic.BaseModel):
             tables=tuple(self.tables),
             front_s=-_STEP_S / 2 if self.async_scheduling else 0.0,
             lag=self.async_scheduling,
+            prefill_interval=self.prefill_schedule_interval,
             by_priority=self.policy == "priority",
         )
 

@@ -10,6 +10,7 @@ from modelserve.errors import InputError
 BLOCK_TOKENS = 16  # vLLM's default
 ALL_TOKENS: tuple[int | None, ...] = (None,)  # one table of blocks, no sliding windows
 _AT_LEAST_ONE = (
+    "prefill_interval",
     "max_sequences",
     "max_batched_tokens",
     "max_model_tokens",
@@ -40,7 +41,8 @@ class CoreConfig:
     a request that can never get all its blocks is taken, and waits. ``chunked_prefill`` off: a
     prompt is computed in one step. ``mixed_chunk`` is SGLang's: prompts and decoding share steps.
     ``tables`` are the windows of groups of layers, None for one without. With a ``lag`` a step is
-    decided when the one before starts. ``by_priority``: not first come, first served; of SGLang
+    decided when the one before starts. With a ``prefill_interval`` above 1 prompts are computed in
+    one of so many steps. ``by_priority``: not first come, first served; of SGLang
     those run no longer whose number is higher by more than the ``priority_gap``. Layers with a
     sliding window may have a ``second_pool``: the window, and the pool's tokens.
     """
@@ -66,6 +68,7 @@ class CoreConfig:
     mixed_chunk: bool = False
     tables: tuple[int | None, ...] = ALL_TOKENS
     lag: bool = False
+    prefill_interval: int = 1
     by_priority: bool = False
     priority_gap: int | None = None
     second_pool: tuple[int, int] | None = None

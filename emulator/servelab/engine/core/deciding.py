@@ -9,7 +9,7 @@ import math
 
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.schedule import Plan, Scheduler
+from servelab.engine.core.plans import Plan, Scheduler
 from servelab.engine.core.sequences import Sequence
 
 
@@ -33,7 +33,7 @@ class Decisions:
         plan = self._scheduler.plan(self._made_s if batch.running else start_s)
         if not (plan.parts or plan.wasted or batch.decoding.count):
             # There was nothing to do, so it was decided again when that step had ended.
-            batch.bury()
+            batch.settle()
             batch.dismiss()
             gone, plan = plan.preempted, self._scheduler.plan(start_s)
             plan.preempted = gone + plan.preempted

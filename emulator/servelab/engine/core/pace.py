@@ -10,7 +10,7 @@ from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
 from servelab.engine.core.laws import DecodeTerms, StepLaw
-from servelab.engine.core.schedule import Plan
+from servelab.engine.core.plans import Plan
 
 
 class Pace:

@@ -4,17 +4,17 @@ from collections.abc import Callable, Mapping
 
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import ALL_TOKENS, CoreConfig, Policy
-from servelab.engine.core.schedule import Scheduler, VllmScheduler
+from servelab.engine.core.plans import Scheduler
+from servelab.engine.core.schedule import VllmScheduler
 from servelab.engine.core.sglang import SglangScheduler
-from servelab.engine.core.tensorrt_llm import NoEvictScheduler
+from servelab.engine.core.tensorrt_llm import MaxUtilizationScheduler, NoEvictScheduler
 from servelab.engine.core.windows import WindowBatch, WindowScheduler
 
 _BY_POLICY: Mapping[Policy, Callable[[CoreConfig, Batch], Scheduler]] = {
     Policy.VLLM: VllmScheduler,
     Policy.SGLANG: SglangScheduler,
     Policy.NO_EVICT: NoEvictScheduler,
-    # Packs as vLLM does, and pauses the last that started.
-    Policy.MAX_UTILIZATION: VllmScheduler,
+    Policy.MAX_UTILIZATION: MaxUtilizationScheduler,
 }
 
 

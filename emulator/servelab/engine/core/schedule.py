@@ -7,52 +7,16 @@ tokens would fit; full blocks that the prefix cache has are not computed again.
 """
 
 import math
-from typing import Protocol
 
 from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.blocks import Block
+from servelab.engine.core.cadence import Cadence
 from servelab.engine.core.config import CoreConfig
+from servelab.engine.core.plans import Plan
 from servelab.engine.core.sequences import RANK, Sequence
 
 _CONTINUOUS = (BatchingMode.CONTINUOUS, BatchingMode.NONE)
-
-
-class Plan:
-    """What a step computes, and when it ends.
-
-    ``parts`` are tokens by sequence, in order; ``beat`` is whether each decoding sequence gets its
-    token besides. ``preempted`` lost their blocks for it; ``started`` are those that begin or
-    begin again, with their tokens from the prefix cache. ``wasted`` are sequences that have ended,
-    which the scheduler did not know.
-    """
-
-    __slots__ = ("beat", "end_s", "parts", "preempted", "prefill_tokens", "started", "wasted")
-
-    def __init__(self) -> None:
-        self.parts: list[tuple[Sequence, int]] = []
-        self.beat = True
-        self.preempted: list[Sequence] = []
-        self.started: list[tuple[Sequence, int]] = []
-        self.wasted: list[Sequence] = []
-        self.end_s = 0.0
-        self.prefill_tokens = 0
-
-
-class Scheduler(Protocol):
-    """The rules by which an engine decides."""
-
-    def plan(self, now_s: float) -> Plan:
-        """Decide the next step and take the blocks it needs."""
-        ...
-
-    def ready_s(self) -> float:
-        """From when on a waiting sequence might start if the batch stays as it is, or inf."""
-        ...
-
-    def beats(self) -> int:
-        """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
-        ...
 
 
 class VllmScheduler:
@@ -68,18 +32,25 @@ class VllmScheduler:
         self._spare_blocks = config.spare_blocks
         self._whole = config.reserve_prompts
         self._continuous = config.batching in _CONTINUOUS
+        interval = config.prefill_interval
+        self._cadence = Cadence(interval, batch) if interval > 1 else None
 
     def plan(self, now_s: float) -> Plan:
         """Decide the next step and take the blocks it needs."""
         plan = Plan()
-        most = self._most_tokens()
+        most, cadence = self._most_tokens(), self._cadence
+        held = cadence is not None and cadence.begin()
         budget = self._config.max_batched_tokens - self._batch.decoding.count
-        if budget < 0 or not self._all_served(plan, budget, most):
-            budget = self._in_order(plan, most)
+        if held or budget < 0 or not self._all_served(plan, budget, most):
+            budget = self._in_order(plan, most, held=held)
         elif plan.parts or plan.wasted:
             budget -= sum(tokens for _, tokens in plan.parts) + len(plan.wasted)
         if self._batch.waiting and not plan.preempted and self._open:
-            self._admit(plan, now_s, budget, most)
+            self._admit(plan, now_s, budget, most, held=held)
+        if cadence is not None:
+            looked = not (held or plan.preempted)
+            front_s = self._config.front_s
+            cadence.end(plan, self._batch.next(now_s, front_s) is not None if looked else None)
         return plan
 
     def ready_s(self) -> float:
@@ -98,6 +69,8 @@ class VllmScheduler:
         """Steps from here on that are nothing but a beat, with blocks enough, if nobody starts."""
         batch, decoding = self._batch, self._batch.decoding
         if batch.partial or not 0 < decoding.count <= self._config.max_batched_tokens:
+            return 0
+        if self._cadence is not None and not self._cadence.jumps:
             return 0
         return decoding.steps_within(decoding.beats_to_end(), batch.pool.free // batch.groups)
 
@@ -156,12 +129,12 @@ class VllmScheduler:
         plan.parts, plan.wasted = parts, wasted
         return True
 
-    def _in_order(self, plan: Plan, most: int) -> int:
+    def _in_order(self, plan: Plan, most: int, *, held: bool) -> int:
         """Plan the running ones, each in its turn; the budget that is left.
 
-        A decoding one that gets no token is counted no longer.
+        A decoding one that gets no token is counted no longer. ``held``: prompts have a pause.
         """
-        batch, decoding = self._batch, self._batch.decoding
+        batch, decoding, cadence = self._batch, self._batch.decoding, self._cadence
         budget = self._config.max_batched_tokens
         served: dict[Sequence, int] = {}
         waits = False
@@ -169,6 +142,8 @@ class VllmScheduler:
             if sequence.id not in batch.running:
                 continue
             if sequence in batch.ghosts and not batch.wastes(sequence):
+                continue
+            if held and cadence is not None and cadence.begun(sequence):
                 continue
             computed = decoding.computed(sequence) if sequence.counted else sequence.computed
             tokens = min(1 if sequence.counted else sequence.known - computed, most, budget)
@@ -189,6 +164,8 @@ class VllmScheduler:
             batch.take(sequence, computed, computed + tokens)
             if not sequence.counted:
                 plan.parts.append((sequence, tokens))
+                if cadence is not None:
+                    cadence.serve(sequence)
         if waits:
             batch.partial = [
                 each
@@ -213,7 +190,7 @@ class VllmScheduler:
         batch.release(sequence, computed)
         needed = -(-end // batch.block_size) - -(-computed // batch.block_size)
         restored = 0
-        while needed * batch.groups > batch.pool.free:
+        while self._lacks(needed):
             victim = self._victim()
             tokens = served.pop(victim, 0)
             restored += tokens
@@ -228,12 +205,19 @@ class VllmScheduler:
                 break
         return restored
 
+    def _lacks(self, blocks: int) -> bool:
+        """Whether there are not so many blocks, in each table, for a step of those who run."""
+        return blocks * self._batch.groups > self._batch.pool.free
+
     def _victim(self) -> Sequence:
         running = self._batch.running.values()
         return max(running, key=RANK) if self._batch.by_priority else next(reversed(running))
 
-    def _admit(self, plan: Plan, now_s: float, budget: int, most: int) -> None:
-        """Start those next in line while there are slots, blocks and budget."""
+    def _admit(self, plan: Plan, now_s: float, budget: int, most: int, *, held: bool) -> None:
+        """Start those next in line while there are slots, blocks and budget.
+
+        ``held``: only who has but one token to compute.
+        """
         batch, front_s = self._batch, self._config.front_s
         waiting, running, slots = batch.waiting, batch.running, self._slots
         while budget > 0 and waiting and len(running) < slots:
@@ -244,6 +228,8 @@ class VllmScheduler:
                     return
                 sequence = later
             found = batch.find(sequence)
+            if held and batch.found_tokens(sequence, found) < sequence.known - 1:
+                return
             largest = most if most < budget else budget
             if not self._fits(sequence, found, largest):
                 return

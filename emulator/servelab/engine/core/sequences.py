@@ -34,7 +34,8 @@ class CoreRequest(NamedTuple):
     (``length`` at a limit, ``stop`` where the answer ends by itself). ``tokens`` are for the prefix
     cache; without them the request shares no block with another. ``allowed_tokens`` is how many it
     may get for all that the engine knows before, if that is more: what admission reckons with.
-    Of lower ``priority`` is served first, where an engine goes by that.
+    Of lower ``priority`` is served first, where an engine goes by that. One of ``fixed_length``
+    is known not to end by itself.
     """
 
     id: str
@@ -44,6 +45,7 @@ class CoreRequest(NamedTuple):
     tokens: Tokens | None = None
     allowed_tokens: int = 0
     priority: int = 0
+    fixed_length: bool = False
 
 
 class Finish(NamedTuple):
@@ -122,6 +124,7 @@ class Sequence:
         "counted",
         "end_beat",
         "first_token_s",
+        "fixed_length",
         "gone",
         "id",
         "junction",
@@ -145,10 +148,16 @@ class Sequence:
     )
 
     def __init__(self, request: CoreRequest, now_s: float, limit: int) -> None:
-        self.id, self.prompt_tokens, max_tokens, self.reason, self.tokens, allowed, priority = (
-            request
-        )
-        self.priority = priority
+        (
+            self.id,
+            self.prompt_tokens,
+            max_tokens,
+            self.reason,
+            self.tokens,
+            allowed,
+            self.priority,
+            self.fixed_length,
+        ) = request
         if limit != max_tokens:
             self.reason = FinishReason.LENGTH
         self.allowed = allowed if allowed > limit else limit

@@ -1,14 +1,12 @@
 """SGLang's rules: prompts first, admission by what answers may take, retraction of the youngest.
 
-A step computes prompts alone, or decodes; waiting prompts go first, in chunks. Who waits starts if
-its prompt and all tokens it may get fit beside a share of what the running ones may still get. The
-share falls with every decoding step, as answers end early; it rises when blocks ran out after all.
-Then those with the fewest tokens are retracted: they lose their blocks and queue up again, last.
-By priority, one who finds no slot may take that of one who is far behind. Layers with sliding
-windows have a pool of their own, in which each has no more than its window, and prompts their
-chunk while it is computed.
-Constants are those of version 0.5.23, where environment variables and flags change them. That its
-host works ahead of the GPU is a matter of the step law.
+A step computes prompts alone, in chunks, or decodes. Who waits starts if its prompt and all tokens
+it may get fit beside a share of what the running ones may still get. The share falls with every
+decoding step, as answers end early, and rises when blocks ran out after all: those with the fewest
+tokens then lose theirs and queue up again, last. Answers that cannot end early (``ignore_eos``) are
+reckoned in full, without a prefix cache by when each ends. By priority, one who finds no slot may
+take that of one far behind. Layers with sliding windows have a pool of their own, for each its
+window, for prompts their chunk. Constants are of version 0.5.23, where flags change them.
 """
 
 import math
@@ -16,7 +14,7 @@ import math
 from modelserve.api.spec import BatchingMode
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.config import CoreConfig
-from servelab.engine.core.schedule import Plan
+from servelab.engine.core.plans import Plan
 from servelab.engine.core.sequences import RANK, Sequence
 
 MOST_NEW_TOKENS = 4096  # of one request, in the reckoning
@@ -25,6 +23,7 @@ FIRST_SHARE = 0.7
 LEAST_SHARE = 0.14 * FIRST_SHARE
 SHARE_STEPS = 600  # from the first share to the least
 RETRACT_STEPS = 20  # decoding steps for which a retraction makes room
+RESERVE_TOKENS = 1  # of each that runs, where it is reckoned when they end
 
 
 class SglangScheduler:
@@ -150,7 +149,11 @@ class SglangScheduler:
             needed = rest + _to_come(sequence) + batch.block_size
             alone = not batch.running and rest <= self._free_tokens(sequence) - unused
             windowed = self._window_tokens(rest, min(rest, budget), _to_come(sequence))
-            if (needed >= room - unused or windowed >= second) and not alone:
+            if sequence.fixed_length and not batch.caching and not self._window:
+                fits = self._lasts(sequence, rest, room, len(plan.parts))
+            else:
+                fits = needed < room - unused and windowed < second
+            if not (fits or alone):
                 self._set_full()
                 return
             if tokens == 0:
@@ -189,12 +192,12 @@ class SglangScheduler:
         chosen: list[Sequence] = []
         for each in self._behind(sequence):
             chosen.append(each)
-            needed -= self.share * self._may_get(each)
+            needed -= self._expected(each, self.share)
             if needed <= 0:
                 break
         if not chosen or needed > 0:
             return 0.0
-        freed = sum(self.share * self._may_get(each) for each in chosen)
+        freed = sum(self._expected(each, self.share) for each in chosen)
         free_blocks = batch.pool.free
         for each in chosen:
             self._stop(each, plan)
@@ -217,8 +220,34 @@ class SglangScheduler:
 
     def _expected_tokens(self) -> float:
         """What the decoding ones are reckoned to take yet."""
-        running = self._batch.running.values()
-        return self.share * sum(self._may_get(each) for each in running if each.counted)
+        share, running = self.share, self._batch.running.values()
+        return sum(self._expected(each, share) for each in running if each.counted)
+
+    def _expected(self, sequence: Sequence, share: float) -> float:
+        return self._may_get(sequence) * (1.0 if sequence.fixed_length else share)
+
+    def _lasts(self, sequence: Sequence, rest: int, room: float, begun: int) -> bool:
+        """Whether one with a rest to compute and all that run can have all their tokens.
+
+        Each gives its place back at its end. So many are ``begun`` in the step.
+        """
+        batch, size = self._batch, self._batch.block_size
+        needed = (-(-rest // size) + 1) * size
+        free = (batch.pool.free - begun) * size - needed
+        if free < 0 or needed > room:
+            return False
+        ends = []
+        for each in (*batch.running.values(), sequence):
+            known = batch.decoding.computed(each) + 1 if each.counted else each.known
+            share = 1.0 if each.fixed_length else self.share
+            left = each.allowed * share - (known - each.prompt_tokens)
+            if left > 0:
+                ends.append((left, known))
+        for place, (left, known) in enumerate(sorted(ends)):
+            if free - left * (len(ends) - place) <= RESERVE_TOKENS * (len(ends) - place):
+                return False
+            free += known
+        return True
 
     def _may_get(self, sequence: Sequence) -> int:
         """Tokens that one who decodes may get yet, as far as they are reckoned with."""

@@ -17,7 +17,7 @@ from servelab.engine.core.deciding import Decisions
 from servelab.engine.core.intake import Intake, QueueFull
 from servelab.engine.core.laws import StepLaw
 from servelab.engine.core.pace import Pace
-from servelab.engine.core.schedule import Plan
+from servelab.engine.core.plans import Plan
 from servelab.engine.core.sequences import PLACE, CoreRequest, Output, Sequence
 from servelab.engine.core.tally import Tally
 

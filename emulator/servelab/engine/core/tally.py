@@ -1,7 +1,7 @@
 """Who is in the core, and what its steps brought until somebody takes it."""
 
 from servelab.engine.core.batch import Batch
-from servelab.engine.core.schedule import Plan
+from servelab.engine.core.plans import Plan
 from servelab.engine.core.sequences import (
     PLACE,
     Finish,

@@ -3,41 +3,27 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from enum import IntFlag
 from typing import Protocol, cast
 
 from servelab.engine.exchange import Request, Response
 from servelab.engine.httpd.answer import Answer
-from servelab.engine.httpd.heads import CONTINUE, Heads
+from servelab.engine.httpd.gate import Gate, Hold
+from servelab.engine.httpd.heads import CONTINUE, INVALID, TOO_LARGE, Heads
 from servelab.engine.httpd.limits import BodyBudget, Limits
 from servelab.engine.httpd.parsing import BadRequest, RequestParser
 
 OnAccess = Callable[[str, str, str, int], None]
 
-_TEXT = "text/plain; charset=utf-8"
-INVALID = Response(400, b"Invalid HTTP request received.", _TEXT)  # uvicorn's
-TOO_LARGE = Response(413, b"Content Too Large", _TEXT)
-# A body that comes at least this fast, in each ``body_s``, is waited for.
-PROGRESS_BYTES = 64 * 1024
-
 
 class Home(Protocol):
     """The server that a connection belongs to."""
 
-    @property
-    def limits(self) -> Limits: ...
-    @property
-    def heads(self) -> Heads: ...
-    @property
-    def budget(self) -> BodyBudget: ...
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop: ...
-    @property
-    def on_access(self) -> OnAccess | None: ...
-    @property
-    def tick_s(self) -> float:
-        """The loop's time at the last sweep."""
-        ...
+    limits: Limits
+    heads: Heads
+    budget: BodyBudget
+    loop: asyncio.AbstractEventLoop
+    on_access: OnAccess | None
+    tick_s: float  # the loop's time at the last sweep
 
     def joined(self, connection: "Connection") -> None: ...
     def left(self, connection: "Connection") -> None: ...
@@ -51,14 +37,6 @@ class Home(Protocol):
         """A request that was handed over is answered or cut."""
 
 
-class Hold(IntFlag):
-    """Why nothing is read at the moment."""
-
-    NONE = 0
-    PIPELINE = 1  # requests wait for the one under way
-    ROOM = 2  # other bodies fill the budget
-
-
 class Connection(asyncio.Protocol):
     """A protocol without timers: the server sweeps over all of them."""
 
@@ -70,9 +48,6 @@ class Connection(asyncio.Protocol):
         self._queue: deque[tuple[Request, bool, bool]] = deque()
         self._current: Answer | None = None
         self._refusal: Response | None = None  # sent once all before it is answered
-        self._hold = Hold.NONE
-        self._reserved_bytes = 0
-        self._waits_bytes = 0
         self._progress_bytes = 0
         self._continue_due = False
         self._pumping = False
@@ -81,8 +56,8 @@ class Connection(asyncio.Protocol):
         self._discarded_bytes = 0
         self._unread_bytes = 0
         self._served = False
-        self._since_s = home.tick_s
         self._transport: asyncio.Transport
+        self._gate: Gate
         self._parser: RequestParser
 
     # What the transport calls.
@@ -94,13 +69,16 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple):
             self._client = f"{peer[0]}:{peer[1]}"
+        self._gate = Gate(self._transport, self._home.budget)
         self._parser = RequestParser(self, self._client, self._home.limits)
         self._home.joined(self)
         self._since_s = self._home.tick_s
 
     def data_received(self, data: bytes) -> None:
         if self._closing:
-            self._discard(len(data))
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > self._home.limits.discarded_bytes:
+                self.cut()
             return
         try:
             self._parser.feed(data)
@@ -139,30 +117,30 @@ class Connection(asyncio.Protocol):
                 self._refuse(TOO_LARGE)
                 return
             if length_bytes > limits.free_body_bytes:
-                self._reserve(length_bytes)
+                self._gate.reserve(self, length_bytes)
         self._continue_due = expects
         if expects and self._idle:
             self._send_continue()
 
     def body_came(self, total_bytes: int) -> None:
         limits = self._home.limits
-        if total_bytes - self._progress_bytes >= PROGRESS_BYTES:
+        if total_bytes - self._progress_bytes >= limits.progress_bytes:
             self._progress_bytes = total_bytes
             self._since_s = self._home.tick_s
         if total_bytes > limits.body_bytes:
             self._refuse(TOO_LARGE)
-        elif total_bytes > limits.free_body_bytes and not self._reserved_bytes + self._waits_bytes:
-            self._reserve(limits.body_bytes)
+        elif total_bytes > limits.free_body_bytes and not self._gate.asked:
+            self._gate.reserve(self, limits.body_bytes)
 
     def request_came(self, request: Request, keeps_alive: bool, chunkable: bool) -> None:
         self._continue_due = False
-        if self._waits_bytes:
-            self._stop_waiting()
+        if self._gate.waits_bytes:
+            self._gate.withdraw(self)
         if self._idle:
             self._start(request, keeps_alive, chunkable)
         elif not self._closing:
             self._queue.append((request, keeps_alive, chunkable))
-            self._pause(Hold.PIPELINE)
+            self._gate.hold(Hold.PIPELINE)
 
     # What an answer calls.
 
@@ -185,7 +163,7 @@ class Connection(asyncio.Protocol):
         if closes:
             self._finish()
         elif not self._pumping and (
-            self._hold or self._queue or self._refusal or self._continue_due
+            self._gate.shut or self._queue or self._refusal or self._continue_due
         ):
             # Not from within: whoever answered has other answers to give in this turn.
             self._home.loop.call_soon(self._pump)
@@ -211,10 +189,8 @@ class Connection(asyncio.Protocol):
 
     def room_given(self) -> None:
         """The budget has room for the body that waits."""
-        self._reserved_bytes += self._waits_bytes
-        self._waits_bytes = 0
         self._since_s = self._home.tick_s
-        self._resume(Hold.ROOM)
+        self._gate.room_given()
 
     def sweep(self, now_s: float) -> int:
         """Close what has been idle, or without progress, for too long; what is unread, in bytes."""
@@ -238,7 +214,7 @@ class Connection(asyncio.Protocol):
             return limits.flush_s
         if self._closing:
             return limits.discard_s
-        if self._waits_bytes:
+        if self._gate.waits_bytes:
             return 2 * limits.body_s  # those that have the room must end by then, or come on
         if self._parser.in_body:
             return limits.body_s
@@ -262,10 +238,10 @@ class Connection(asyncio.Protocol):
         answer = self._current = Answer(self, request, keeps_alive, chunkable)
         self._home.handle(answer)
         if answer.digesting:
-            answer.reserved_bytes, self._reserved_bytes = self._reserved_bytes, 0
+            answer.reserved_bytes = self._gate.hand_over()
             return
-        if self._reserved_bytes:
-            self._release()
+        if self._gate.reserved_bytes:
+            self._gate.release(self)
         if answer.open:
             answer.forget_body()
 
@@ -284,7 +260,7 @@ class Connection(asyncio.Protocol):
             return
         if self._continue_due:
             self._send_continue()
-        self._resume(Hold.PIPELINE)
+        self._gate.lift(Hold.PIPELINE)
 
     def _send_continue(self) -> None:
         self._continue_due = False
@@ -293,7 +269,7 @@ class Connection(asyncio.Protocol):
     def _refuse(self, response: Response) -> None:
         """Answer by ourselves after all before it, and close; what still comes is dropped."""
         self._parser.end()
-        self._release()
+        self._gate.release(self)
         if not self._idle:
             self._refusal = None if self._closing else response
             return
@@ -303,11 +279,6 @@ class Connection(asyncio.Protocol):
         # Closed at once, the client might be reset before it reads the answer.
         if self._transport.can_write_eof() and not self._transport.is_closing():
             self._transport.write_eof()
-
-    def _discard(self, n_bytes: int) -> None:
-        self._discarded_bytes += n_bytes
-        if self._discarded_bytes > self._home.limits.discarded_bytes:
-            self.cut()
 
     def _finish(self) -> None:
         """Close when all is flushed."""
@@ -320,39 +291,8 @@ class Connection(asyncio.Protocol):
         self._closing = True
         self._queue.clear()
         self._parser.end()
-        self._release()
+        self._gate.release(self)
         answer, self._current = self._current, None
         if answer is not None:
             answer.cut()
             self._home.done()
-
-    def _reserve(self, n_bytes: int) -> None:
-        if self._home.budget.reserve(self, n_bytes):
-            self._reserved_bytes += n_bytes
-        else:
-            self._waits_bytes = n_bytes
-            self._pause(Hold.ROOM)
-
-    def _release(self) -> None:
-        if self._reserved_bytes:
-            n_bytes, self._reserved_bytes = self._reserved_bytes, 0
-            self._home.budget.release(n_bytes)
-        self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        if self._waits_bytes:
-            self._waits_bytes = 0
-            self._home.budget.withdraw(self)
-            self._resume(Hold.ROOM)
-
-    def _pause(self, why: Hold) -> None:
-        if not self._hold and not self._transport.is_closing():
-            self._transport.pause_reading()
-        self._hold |= why
-
-    def _resume(self, why: Hold) -> None:
-        if not self._hold & why:
-            return
-        self._hold &= ~why
-        if not self._hold and not self._transport.is_closing():
-            self._transport.resume_reading()

@@ -1,4 +1,7 @@
-"""Heads of answers, built once a second for each kind and spelled as uvicorn spells them."""
+"""Heads of answers, built once a second for each kind and spelled as uvicorn spells them.
+
+The answers that the server gives by itself are here too.
+"""
 
 import email.utils
 import re
@@ -8,6 +11,10 @@ from servelab.engine.exchange import Response
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 WITHOUT_BODY = frozenset((204, 304))
+_TEXT = "text/plain; charset=utf-8"
+INVALID = Response(400, b"Invalid HTTP request received.", _TEXT)
+TOO_LARGE = Response(413, b"Content Too Large", _TEXT)
+FAULT = Response(500, b"Internal Server Error", _TEXT)
 _MOST_KINDS = 512
 _BAD_NAME = re.compile(r"[^!#$%&'*+\-.^_`|~0-9A-Za-z]|^$")
 _BAD_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")

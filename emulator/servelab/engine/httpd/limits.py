@@ -12,8 +12,8 @@ class Limits:
     """Bounds in bytes and real seconds. Those with no source are choices: uvicorn has none there.
 
     A client whose stream has ``unread_bytes`` waiting in this process is cut off; where all
-    together have ``all_unread_bytes``, those with the most are. While a body comes, some bytes must
-    come in every ``body_s``.
+    together have ``all_unread_bytes``, those with the most are. While a body comes, at least
+    ``progress_bytes``, or all that is left of it, must come in every ``body_s``.
     """
 
     head_bytes: int = 256 * 1024
@@ -29,6 +29,7 @@ class Limits:
     keep_alive_s: float = 5.0  # uvicorn's timeout_keep_alive
     head_s: float = 60.0
     body_s: float = 60.0
+    progress_bytes: int = 64 * 1024
     flush_s: float = 60.0  # without progress of an answer that is complete
 
 

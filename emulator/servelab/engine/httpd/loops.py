@@ -7,6 +7,8 @@ import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from servelab.engine.httpd import slices
+
 T = TypeVar("T")
 
 # New objects between collections: a busy server makes some hundred thousand a second, nearly all of
@@ -28,10 +30,11 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def _prepare() -> None:
-    """Let many connections be open, and the collector leave alone what stays."""
+    """Let many connections be open, a step's end be met, and the collector leave what stays."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    slices.shorten()
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)

@@ -11,14 +11,13 @@ from servelab.engine.exchange import Request, Response, Route, WantedFault
 from servelab.engine.httpd import aside
 from servelab.engine.httpd.answer import Answer
 from servelab.engine.httpd.connection import Connection, OnAccess
-from servelab.engine.httpd.heads import Heads
+from servelab.engine.httpd.heads import FAULT, Heads
 from servelab.engine.httpd.limits import BodyBudget, Limits
 from servelab.engine.httpd.routing import Match, Router
 
 LOGGER = logging.getLogger(__name__)
 BACKLOG = 2048
 SWEEP_S = 1.0
-FAULT = Response(500, b"Internal Server Error", "text/plain; charset=utf-8")  # uvicorn's
 
 
 class Site(Protocol):
@@ -84,7 +83,9 @@ class HttpServer:
         return self._listener is not None
 
     async def start(self, sock: socket.socket) -> None:
-        """Listen on a socket that is bound."""
+        """Listen on a socket that is bound. Raises OSError where another one listens there."""
+        # uvloop would not say that this failed.
+        sock.listen(BACKLOG)
         self._listener = await self.loop.create_server(
             lambda: Connection(self), sock=sock, backlog=BACKLOG
         )

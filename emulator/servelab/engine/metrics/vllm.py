@@ -4,87 +4,23 @@ They are 0.33's unless the engine's image is of an earlier version: see ``vllm_n
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from servelab.engine.assembly import EngineSpec
 from servelab.engine.core.sequences import Finish, FinishReason, Output
-from servelab.engine.metrics import vllm_names
+from servelab.engine.metrics import vllm_names, vllm_values
 from servelab.engine.metrics.exporting import Load
 from servelab.engine.metrics.gaps import Gaps
 from servelab.engine.metrics.series import FRESH_VALUES, Family, Histogram, one_two_five
 from servelab.engine.metrics.vllm_old import OldFamilies, Renamed
 
 CONTENT_TYPE = "text/plain; version=1.0.0; charset=utf-8"
-
-# Buckets and label values: exposition of vLLM 0.33.0's own logger.
-TTFT_BOUNDS = (
-    *(0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0),
-    *(2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0, 160.0, 640.0, 2560.0),
-)
-TOKEN_TIME_BOUNDS = (
-    *(0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0),
-    *(2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0),
-)
-REQUEST_TIME_BOUNDS = (
-    *(0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0),
-    *(60.0, 120.0, 240.0, 480.0, 960.0, 1920.0, 7680.0),
-)
-ITERATION_BOUNDS = (1.0, *(float(2**power) for power in range(3, 15)))
-REASONS = ("stop", "length", "abort", "error", "repetition")
-PROMPT_SOURCES = ("local_compute", "local_cache_hit", "external_kv_transfer")
-CACHE_TIERS = ("device", "host", "p2p", "disk", "external_unspecified")
-SLEEP_STATES = ("awake", "weights_offloaded", "discard_all")
-REJECTIONS = ("max_num_queued_reqs", "max_num_queued_tokens")
-
-
-@dataclass(frozen=True, slots=True)
-class CacheConfig:
-    """What ``vllm:cache_config_info`` tells."""
-
-    block_size: int
-    gpu_blocks: int
-    gpu_memory_utilization: float
-    prefix_caching: bool = False
-
-    def labels(self) -> dict[str, str]:
-        """All labels of the series but ``engine``."""
-        unset = (
-            *("cache_hit_alignment_tokens", "effective_attention_block_size", "hash_block_size"),
-            *("kv_cache_layout", "kv_cache_max_concurrency", "kv_cache_memory_bytes"),
-            *("kv_cache_size_tokens", "kv_offloading_size", "mamba_block_size"),
-            *("mamba_page_size_padded", "mamba_ssm_cache_dtype", "num_cpu_blocks"),
-            *("num_gpu_blocks_override", "prefix_match_unit", "simple_cpu_offload_num_blocks"),
-            *("skip_page_size_padded", "sliding_window"),
-        )
-        off = (
-            *("enable_mamba_shared_prefix_checkpoint", "is_attention_free"),
-            *("kv_sharing_fast_prefill", "use_kda_recoverssm", "use_replayssm"),
-        )
-        return {
-            **dict.fromkeys(unset, "None"),
-            **dict.fromkeys(off, "False"),
-            "_block_size_resolved": "True",
-            "block_size": str(self.block_size),
-            "cache_dtype": "auto",
-            "enable_prefix_caching": str(self.prefix_caching),
-            "gpu_memory_utilization": str(self.gpu_memory_utilization),
-            "kv_cache_dtype_skip_layers": "[]",
-            "kv_offloading_backend": "native",
-            "mamba_cache_dtype": "auto",
-            "mamba_cache_mode": "none",
-            "mamba_ssm_cache_dtype": "auto",
-            "num_gpu_blocks": str(self.gpu_blocks),
-            "prefix_cache_retention_interval": "0",
-            "prefix_caching_hash_algo": "sha256",
-            "replayssm_buffer_len": "16",
-            "swa_bounded_replay": "True",
-            "user_specified_block_size": "True",
-        }
+_CACHE_HIT = vllm_values.PROMPT_SOURCES.index("local_cache_hit")
+_REASON_AT = {reason: place for place, reason in enumerate(vllm_values.REASONS)}
 
 
 def exporter(spec: EngineSpec, load: Load, created_unix_s: float) -> "Exporter":
     """The exporter of an engine."""
-    cache = CacheConfig(
+    cache = vllm_values.CacheConfig(
         *(spec.config.block_size, spec.config.kv_blocks, spec.gpu_memory_utilization),
         prefix_caching=spec.config.prefix_caching,
     )
@@ -102,7 +38,7 @@ class Exporter:
         self,
         load: Load,
         model_name: str,
-        cache: CacheConfig,
+        cache: vllm_values.CacheConfig,
         max_model_tokens: int,
         created_unix_s: float,
         names: vllm_names.Names | None = None,
@@ -163,7 +99,7 @@ class Exporter:
         queries, hits = load.prefix_tokens
         self._prefix_queries.set(queries)
         self._prefix_hits.set(hits)
-        self._cached_by_tier.set(hits, CACHE_TIERS.index("device"))
+        self._cached_by_tier.set(hits, vllm_values.CACHE_TIERS.index("device"))
         self._old.set(self.totals, hits / queries if queries else 0.0)
         return "".join(family.render() for family in self._families)
 
@@ -178,7 +114,7 @@ class Exporter:
             self._ttft.observe(first.at_s - first.arrived_s)
             self._prompt_tokens.add(first.prompt_tokens)
             self._prompt_by_source.add(first.prompt_tokens - first.cached_tokens)
-            self._prompt_by_source.add(first.cached_tokens, PROMPT_SOURCES.index("local_cache_hit"))
+            self._prompt_by_source.add(first.cached_tokens, _CACHE_HIT)
             self._cached_prompt.add(first.cached_tokens)
 
     def _observe_iterations(self, output: Output) -> None:
@@ -189,7 +125,7 @@ class Exporter:
             self._iteration_tokens.observe(len(output.ids), steps - 1)
 
     def _observe_finish(self, finish: Finish) -> None:
-        self._success.add(1, REASONS.index(finish.reason))
+        self._success.add(1, _REASON_AT[finish.reason])
         if finish.reason == FinishReason.ABORT:
             return
         self._ended.append(finish)
@@ -250,7 +186,7 @@ class Exporter:
         if self._names.has(name):
             self._families.append(family)
 
-    def _build_load(self, cache: CacheConfig) -> None:
+    def _build_load(self, cache: vllm_values.CacheConfig) -> None:
         gauge = "gauge"
         self._running = self._family(gauge, "num_requests_running", "Requests in the batch.")
         self._waiting = self._family(gauge, "num_requests_waiting", "Requests in the queue.")
@@ -260,7 +196,7 @@ class Exporter:
         )
         sleep = self._family(
             *(gauge, "engine_sleep_state", "1 in the state the engine is in."),
-            *("sleep_state", SLEEP_STATES),
+            *("sleep_state", vllm_values.SLEEP_STATES),
         )
         sleep.set(1.0)
         self._kv_usage = self._family(gauge, "kv_cache_usage_perc", "KV blocks in use, 0 to 1.")
@@ -298,22 +234,25 @@ class Exporter:
         )
         self._cached_by_tier = self._family(
             *(counter, "prompt_tokens_cached_by_source", "Prompt tokens from caches, by tier."),
-            *("source", CACHE_TIERS),
+            *("source", vllm_values.CACHE_TIERS),
         )
         self._preemptions = self._family(counter, "num_preemptions", "Requests preempted.")
         self._prompt_tokens = self._family(counter, "prompt_tokens", "Prompt tokens computed.")
         self._prompt_by_source = self._family(
             *(counter, "prompt_tokens_by_source", "Prompt tokens, by source."),
-            *("source", PROMPT_SOURCES),
+            *("source", vllm_values.PROMPT_SOURCES),
         )
         self._generation_tokens = self._family(counter, "generation_tokens", "Tokens generated.")
         self._success = self._family(
             *(counter, "request_success", "Requests that ended, by reason."),
-            *("finished_reason", REASONS),
+            *("finished_reason", vllm_values.REASONS),
         )
         self._rejections = Family(
             *(counter, "vllm:admission_rejections", "Requests refused, by the limit reached."),
-            [{"model_name": self._model_name, "reason": reason} for reason in REJECTIONS],
+            [
+                {"model_name": self._model_name, "reason": reason}
+                for reason in vllm_values.REJECTIONS
+            ],
             self._created_unix_s,
         )
         self._add("admission_rejections", self._rejections)
@@ -321,13 +260,13 @@ class Exporter:
     def _build_times(self) -> None:
         make = self._histogram
         tokens = one_two_five(self._max_model_tokens)
-        times = self._names.request_bounds(REQUEST_TIME_BOUNDS)
-        token_times = self._names.token_bounds(TOKEN_TIME_BOUNDS)
-        firsts = self._names.first_token_bounds(TTFT_BOUNDS)
+        times = self._names.request_bounds(vllm_values.REQUEST_TIME_BOUNDS)
+        token_times = self._names.token_bounds(vllm_values.TOKEN_TIME_BOUNDS)
+        firsts = self._names.first_token_bounds(vllm_values.TTFT_BOUNDS)
         self._request_prompt = make("request_prompt_tokens", "Prompt tokens of a request.", tokens)
         self._request_generation = make("request_generation_tokens", "Tokens of an answer.", tokens)
         self._iteration_tokens = make(
-            "iteration_tokens_total", "Tokens of a step.", ITERATION_BOUNDS
+            "iteration_tokens_total", "Tokens of a step.", vllm_values.ITERATION_BOUNDS
         )
         self._request_max_generation = make(
             "request_max_num_generation_tokens", "Longest answer of a request.", tokens

@@ -86,9 +86,9 @@ def document(content: object, status: int = 200) -> Response:
 
 def not_found(request: Request, routes: Sequence[Route]) -> Response:
     """The answer to a path that has no route: the way to it without its last slash, or a detail."""
-    path, mark, query = request.target.partition("?")
-    bare = path.rstrip("/")
-    if bare not in ("", path) and any(exchanges.fits(each.path, bare) for each in routes):
+    _, mark, query = request.target.partition("?")
+    bare = request.path.rstrip("/")
+    if bare not in ("", request.path) and any(exchanges.fits(each.path, bare) for each in routes):
         url = f"http://{request.headers.get('host', '')}{bare}{mark}{query}"
         where = urllib.parse.quote(url, safe=_KEPT)
         return Response(307, content_type=None, headers=(("Location", where),))

@@ -4,12 +4,15 @@ import codecs
 import json
 from abc import ABC, abstractmethod
 
+from mypy_extensions import mypyc_attr
+
 from servelab.engine.text import encoding, pretokens, vocabulary
 
 # Fibonacci hashing: seeds that follow one another lie far apart.
 _MIXER = 0x9E3779B97F4A7C15
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Answer(ABC):
     """A text by token. ``tokens`` is how many it has; None: it never ends."""
 

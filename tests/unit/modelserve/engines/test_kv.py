@@ -164,10 +164,13 @@ def test_sglang_has_no_such_pool_for_gemma() -> None:
     assert sglang("gemma-3-27b-it") == sglang("gemma-3-27b-it", "--disable-hybrid-swa-memory")
 
 
-def two_pools(model: str, windows: str, longest: int) -> tuple[int, tuple[int, int] | None, int]:
+def two_pools(
+    model: str, windows: str, longest: int, more: str = ""
+) -> tuple[int, tuple[int, int] | None, int]:
     """TensorRT-LLM's pools on an H100, and how many sequences of 1000 tokens they hold."""
-    told = f"printf '%s' 'max_attention_window: {windows}' > /tmp/o.yaml"
-    serve = f"trtllm-serve {models.find(model).name} --max_seq_len={longest} --config=/tmp/o.yaml"
+    told = f"printf '%s' 'max_attention_window: {windows}{more}' > /tmp/o.yaml"
+    flags = f"--max_seq_len={longest} --max_num_tokens=8192 --max_batch_size=64"
+    serve = f"trtllm-serve {models.find(model).name} {flags} --config=/tmp/o.yaml"
     container = {"image": "trtllm", "command": ["sh", "-c"], "args": [f"{told} && {serve}"]}
     found = launch.parse(container, {}, H100)
     assert found is not None
@@ -182,6 +185,20 @@ def test_tensorrt_llm_divides_memory_by_window_and_layers_if_its_file_names_wind
     assert first == pytest.approx(whole * 2 * 16_384 / (16_384 + 128), rel=1e-4)
     assert second == (128, first * 128 // 16_384)
     assert sequences == second[1] // 128
+
+
+@pytest.mark.parametrize(("more", "typical"), [("", 16_384), ("\navg_seq_len: 1024", 1024)])
+def test_its_newer_manager_divides_memory_as_a_typical_step_has_tokens(
+    more: str, typical: int
+) -> None:
+    whole, _, _ = two_pools("gpt-oss-20b", "[]", 16_384)
+    told = f"\nuse_kv_cache_manager_v2: true{more}"
+    first, second, _ = two_pools("gpt-oss-20b", "[128, 16384]", 16_384, told)
+    share = (8192 + 63 * 128) / (8192 + 63 * typical)
+    assert first == pytest.approx(whole * 2 / (1 + share), rel=1e-4)
+    assert second is not None
+    assert second[0] == 128
+    assert second[1] == pytest.approx(first * share, abs=1)
 
 
 def test_tensorrt_llm_told_windows_alone_keeps_all_tokens() -> None:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from modelserve.api.spec import EngineType
 from modelserve.catalog import constants, gpus, models
-from modelserve.engines import launch, steplaw
+from modelserve.engines import launch, steplaw, stepparts
 from modelserve.engines.generations import Generation
 
 LLAMA_8B = models.find("llama-8b")
@@ -71,8 +71,8 @@ def test_vllm_before_0_8_computes_prompts_and_decodes_apart() -> None:
 def test_host_work_hides_behind_the_gpu_where_the_engine_overlaps_it() -> None:
     behind = steplaw.StepLaw.of(LLAMA_8B, H100, 1, generation=Generation.VLLM_ASYNC)
     between = steplaw.StepLaw.of(LLAMA_8B, H100, 1, generation=Generation.VLLM_V1)
-    assert behind.parts(8, 4000).per_sequence_s == 0.0
-    assert between.parts(8, 4000).per_sequence_s > 0.0
+    assert stepparts.of_step(behind, 8, 4000).per_sequence_s == 0.0
+    assert stepparts.of_step(between, 8, 4000).per_sequence_s > 0.0
 
 
 def test_a_model_too_small_for_its_host_waits_for_it() -> None:
@@ -157,7 +157,9 @@ def test_half_of_gpt_oss_layers_read_no_further_than_their_window() -> None:
 
 def test_an_fp8_cache_is_read_in_half_the_time() -> None:
     whole, half = (steplaw.StepLaw.of(LLAMA_8B, H100, 1, kv_dtype_bytes=n) for n in (2, 1))
-    assert half.parts(8, 80_000).kv_s == pytest.approx(whole.parts(8, 80_000).kv_s / 2)
+    assert stepparts.of_step(half, 8, 80_000).kv_s == pytest.approx(
+        stepparts.of_step(whole, 8, 80_000).kv_s / 2
+    )
 
 
 def test_an_image_says_the_generation_of_its_engine() -> None:
@@ -175,5 +177,5 @@ def test_an_image_says_the_generation_of_its_engine() -> None:
 def test_without_cuda_graphs_every_layer_is_launched_in_every_step() -> None:
     eager = steplaw.StepLaw.of(LLAMA_8B, H100, 1, eager=True)
     assert eager.decode_step_s(1, 100) == eager.launch_s
-    assert eager.parts(1, 100).total_s == pytest.approx(eager.launch_s)
+    assert stepparts.of_step(eager, 1, 100).total_s == pytest.approx(eager.launch_s)
     assert eager.decode_step_s(512, 4000) > eager.launch_s

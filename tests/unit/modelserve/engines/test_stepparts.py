@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from modelserve.catalog import gpus, models
-from modelserve.engines import steplaw
+from modelserve.engines import steplaw, stepparts
 
 LAWS = [
     steplaw.StepLaw.of(models.find(model), gpus.find(gpu), tensor_parallel, quantization)
@@ -30,18 +30,18 @@ def test_the_parts_of_a_step_sum_to_it(
     law: steplaw.StepLaw, batch: int, context: int, prefill: int, cached: int, prompts: int
 ) -> None:
     step = (batch, context, prefill, cached, prompts)
-    assert law.parts(*step).total_s == pytest.approx(law.step_s(*step), rel=1e-12)
+    assert stepparts.of_step(law, *step).total_s == pytest.approx(law.step_s(*step), rel=1e-12)
 
 
 @given(st.sampled_from(LAWS), st.integers(1, 512), st.integers(1, 4096))
 def test_no_part_is_negative(law: steplaw.StepLaw, batch: int, each: int) -> None:
-    assert min(law.parts(batch, batch * each).by_name().values()) >= 0
+    assert min(stepparts.of_step(law, batch, batch * each).by_name().values()) >= 0
 
 
 def test_one_gpu_reduces_nothing() -> None:
-    assert LAWS[0].parts(8, 4000).all_reduce_s == 0.0
-    assert LAWS[1].parts(8, 4000).all_reduce_s > 0.0
+    assert stepparts.of_step(LAWS[0], 8, 4000).all_reduce_s == 0.0
+    assert stepparts.of_step(LAWS[1], 8, 4000).all_reduce_s > 0.0
 
 
 def test_an_idle_step_has_no_parts() -> None:
-    assert LAWS[0].parts(0, 0).total_s == 0.0
+    assert stepparts.of_step(LAWS[0], 0, 0).total_s == 0.0

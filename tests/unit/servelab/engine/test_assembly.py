@@ -28,6 +28,15 @@ def test_engines_have_their_prefix_cache_unless_it_is_switched_off(
     assert assembly.build(container, {}, H100, seed=0).config.prefix_caching is expected
 
 
+@pytest.mark.parametrize(("flags", "interval"), [([], 1), (["--prefill-schedule-interval=4"], 4)])
+def test_how_often_vllm_computes_prompts_reaches_its_scheduler(
+    flags: list[str], interval: int
+) -> None:
+    command = ["vllm", "serve", LLAMA, *flags]
+    container = {"name": "engine", "image": "registry.example/engine", "command": command}
+    assert assembly.build(container, {}, H100, seed=0).config.prefill_interval == interval
+
+
 def test_what_vllm_is_told_of_tools_reaches_its_server() -> None:
     command = ["vllm", "serve", LLAMA, "--enable-auto-tool-choice", "--tool-call-parser", "hermes"]
     container = {"name": "engine", "image": "registry.example/engine", "command": command}

@@ -39,11 +39,6 @@ def invoke(*arguments: str) -> testing.Result:
         (("no/such-model",), "unknown model 'no/such-model'"),
         ((LLAMA, "--gpu", "NVIDIA-L4", "--max-model-len=131072"), "lower --max-model-len"),
         ((LLAMA, "--time-scale", "-1"), "--time-scale"),
-        (
-            (LLAMA, "--max-num-seqz", "4"),
-            "vllm: error: unrecognized arguments: --max-num-seqz 4; did you mean --max-num-seqs?",
-        ),
-        ((LLAMA, "--max-model-len", "abc"), "invalid human_readable_int_or_auto value: 'abc'"),
         ((LLAMA, "--admin-token-file", __file__), "--admin-token-file needs --admin-listen"),
         (("--file", __file__, LLAMA), "--file tells of all engines"),
         (("--", "vllm", "serve", LLAMA, "--config", "x"), "--config is only read before --"),
@@ -56,6 +51,50 @@ def test_bad_input_is_one_sentence_and_exit_code_2(
 ) -> None:
     result = invoke(*arguments)
     assert (result.exit_code, sentence in result.output) == (2, True), result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "usage", "message", "hint"),
+    [
+        (
+            (LLAMA, "--max-num-seqz", "4"),
+            "usage: vllm [-h] [-v] {",
+            "vllm: error: unrecognized arguments: --max-num-seqz 4",
+            ["did you mean --max-num-seqs?"],
+        ),
+        (("--nope",), "usage: vllm [-h]", "vllm: error: unrecognized arguments: --nope", None),
+        (
+            (LLAMA, "--max-model-len", "abc"),
+            "usage: vllm serve [model_tag] [options]",
+            "vllm serve: error: argument --max-model-len: invalid human_readable_int_or_auto "
+            "value: 'abc'",
+            [],
+        ),
+    ],
+)
+def test_a_command_line_is_refused_as_vllms_parser_refuses_it(
+    arguments: tuple[str, ...], usage: str, message: str, hint: list[str] | None
+) -> None:
+    result = invoke(*arguments)
+    first, second, *rest = result.output.splitlines()
+    assert (result.exit_code, second, first.startswith(usage)) == (2, message, True)
+    assert hint in (None, rest)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ("--enable-auto-tool-choice", "TypeError: Error: --enable-auto-tool-choice requires"),
+        (
+            "--enable-auto-tool-choice --tool-call-parser nope",
+            "KeyError: 'invalid tool call parser: nope (chose from { apertus,beam,",
+        ),
+        ("--reasoning-parser nope", "KeyError: \"Reasoning parser 'nope' not found. Available"),
+    ],
+)
+def test_an_unknown_parser_ends_it_as_it_ends_vllm(flags: str, message: str) -> None:
+    result = invoke(LLAMA, *flags.split())
+    assert (result.exit_code, result.output.startswith(message)) == (1, True), result.output
 
 
 def test_what_the_engine_itself_refuses_is_told_in_its_words_and_exit_code_1() -> None:
@@ -238,11 +277,13 @@ def test_a_cold_start_says_its_lines_and_serves_at_its_end() -> None:
 
 
 def test_connections_are_refused_while_it_starts_and_a_signal_ends_it() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    # Bound here too: nobody else is given it, and Linux lets two share a port that none listens on.
+    free = socket.socket()
+    free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    free.bind(("127.0.0.1", 0))
+    port = free.getsockname()[1]
     words = (f"--port={port}", "--start=cold", "--warm-up-seconds=86400", "--max-model-len=8k")
-    with running(LLAMA, *words) as process:
+    with free, running(LLAMA, *words) as process:
         assert process.stderr is not None
         assert "vLLM API server version" in process.stderr.readline()
         with pytest.raises(ConnectionRefusedError):

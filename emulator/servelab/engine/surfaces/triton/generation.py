@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from servelab.engine.calls import Call, Prompt
-from servelab.engine.exchange import EVENT_STREAM, Response
+from servelab.engine.exchange import Response
 from servelab.engine.metrics import triton as metrics
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
 from servelab.engine.surfaces import events, fastapi
@@ -163,8 +163,6 @@ class Generated(WholeReply):
 
 class GeneratedStream(StreamedReply):
     """A response for each token, or, where no stream was asked for, one with all of them."""
-
-    head = Response(content_type=EVENT_STREAM)
 
     def __init__(self, wanted: Wanted) -> None:
         super().__init__(wanted.call)

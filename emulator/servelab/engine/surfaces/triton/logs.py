@@ -85,15 +85,16 @@ def _ready(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> It
         text = f"successfully loaded '{name}'"
         yield StartLine(phase, 1.0, _info("model_lifecycle.cc", 849, text))
     native = triton.NATIVE in started.options
-    for text in _native(started.port) if native else _front_end(started):
+    for text in _native(started) if native else _front_end(started):
         yield StartLine(phase, 1.0, text)
 
 
-def _native(port: int) -> tuple[str, ...]:
+def _native(started: launch.Launch) -> tuple[str, ...]:
+    metrics_port = triton.metrics_port(dict(started.options))
     return (
         f"| server_version | {repository.VERSION} |",
-        _info("http_server.cc", 4789, f"Started HTTPService at 0.0.0.0:{port}"),
-        _info("http_server.cc", 363, "Started Metrics Service at 0.0.0.0:8002"),
+        _info("http_server.cc", 4789, f"Started HTTPService at 0.0.0.0:{started.port}"),
+        _info("http_server.cc", 363, f"Started Metrics Service at 0.0.0.0:{metrics_port}"),
     )
 
 

@@ -26,7 +26,6 @@ from servelab.engine.surfaces.triton import (
 from servelab.engine.surfaces.triton.refusals import TritonError
 
 OWNER = "Triton Inference Server"
-METRICS_PORT = 8002
 
 
 class TritonSurface:
@@ -39,6 +38,7 @@ class TritonSurface:
         self._native = triton.NATIVE in host.spec.options
         self._default_tokens = int(options.get("default-max-tokens") or 16)
         self._kserve_port = options.get("kserve-http-port")
+        self._metrics_port = triton.metrics_port(options)
         self._repository = repository.Repository(
             self._served.name,
             min(host.spec.config.max_sequences, 2048),
@@ -64,7 +64,7 @@ class TritonSurface:
     def other_ports(self) -> Mapping[int, Sequence[Route]]:
         """Routes that the real server has on further ports."""
         if self._native:
-            return {METRICS_PORT: [Route("GET", "/metrics", self._metrics)]}
+            return {self._metrics_port: [Route("GET", "/metrics", self._metrics)]}
         return {int(self._kserve_port): self._own_routes} if self._kserve_port else {}
 
     def not_found(self, request: Request) -> Response:

@@ -13,6 +13,7 @@ from servelab.engine.surfaces.vllm import (
     protocol,
     reading,
     refusals,
+    tools,
 )
 
 # Anthropic's word for a refusal, by HTTP status.
@@ -46,12 +47,24 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
     }
     if isinstance(request.thinking, anthropic_bodies.Enabled):
         body["thinking_token_budget"] = request.thinking.budget_tokens
+    body |= _output(request.output_config)
     try:
-        body |= {"messages": _chat(request)} | _tools(request)
+        body |= {"messages": _chat(request)} | _tools(request, served)
         chat = reading.validate(bodies.ChatRequest, body)
         return protocol.chat(chat, body["messages"], served)
     except refusals.Refusal as refusal:
         raise translated(refusal) from None
+
+
+def _output(told: anthropic_bodies.OutputConfig | None) -> dict[str, Any]:
+    """What an answer is to be, in the fields of a chat."""
+    found: dict[str, Any] = {}
+    if told is not None and told.format is not None and told.format.json_schema:
+        schema = {"name": told.format.type, "schema": told.format.json_schema}
+        found["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if told is not None and told.effort is not None:
+        found["reasoning_effort"] = told.effort
+    return found
 
 
 def count(raw: bytes, content_type: str, served: Served) -> dict[str, Any]:
@@ -59,7 +72,7 @@ def count(raw: bytes, content_type: str, served: Served) -> dict[str, Any]:
     request = reading.validate(anthropic_bodies.CountRequest, reading.load(raw, content_type))
     body: dict[str, Any] = {"model": request.model}
     try:
-        body |= {"messages": _chat(request)} | _tools(request)
+        body |= {"messages": _chat(request)} | _tools(request, served)
         call = protocol.chat(reading.validate(bodies.ChatRequest, body), body["messages"], served)
     except refusals.Refusal as refusal:
         raise translated(refusal) from None
@@ -82,13 +95,17 @@ def translated(refusal: refusals.Refusal) -> Refused:
     return Refused(str(refusal), status=refusal.status, kind=kind)
 
 
-def _tools(request: anthropic_bodies.CountRequest) -> dict[str, Any]:
-    """Its tools and its choice among them as those of a chat."""
+def _tools(request: anthropic_bodies.CountRequest, served: Served) -> dict[str, Any]:
+    """Its tools and its choice among them as those of a chat.
+
+    A choice among none is no matter where there is a parser, which the choice would need.
+    """
     if request.tools is None:
-        if request.tool_choice is None or request.tool_choice.type == "none":
+        choice = request.tool_choice
+        if choice is None or choice.type == "none" or tools.parser(served):
             return {}
-        raise refusals.Refusal("tool_choice needs tools.")
-    tools = [
+        raise refusals.Refusal("tool_choice needs an engine with a tool parser.")
+    offered = [
         {
             "type": "function",
             "function": {
@@ -103,7 +120,7 @@ def _tools(request: anthropic_bodies.CountRequest) -> dict[str, Any]:
     chosen: Any = "auto" if choice is None else _CHOICES.get(choice.type)
     if chosen is None and choice is not None:
         chosen = {"type": "function", "function": {"name": choice.name}}
-    return {"tools": tools, "tool_choice": chosen}
+    return {"tools": offered, "tool_choice": chosen}
 
 
 _CHOICES = {"auto": "auto", "any": "required", "none": "none"}

@@ -9,13 +9,13 @@ from servelab.engine.replying import Choice
 from servelab.engine.surfaces.vllm import (
     bodies,
     chunks,
-    grammars,
     messages,
     orders,
     protocol,
     reading,
     refusals,
     replies,
+    tags,
 )
 from servelab.engine.surfaces.vllm.refusals import Refusal
 
@@ -65,9 +65,9 @@ def _check(body: dict[str, Any]) -> None:
         raise Refusal("logprob_token_ids needs logprobs: true.", param="logprob_token_ids")
     form, wanted = body.get("response_format"), body.get("structured_outputs")
     if isinstance(form, dict) and form.get("type") == "structural_tag":
-        grammars.check_tag(form, "response_format")
+        tags.check(form, "response_format")
     if isinstance(wanted, dict) and wanted.get("structural_tag") is not None:
-        grammars.check_tag(wanted["structural_tag"], "structured_outputs")
+        tags.check_text(wanted["structural_tag"], "structured_outputs")
     if body.get("n", 1) not in (None, 1):
         raise Refusal("A batch gives one answer to each conversation: leave n out.", param="n")
 

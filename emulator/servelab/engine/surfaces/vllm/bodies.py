@@ -230,6 +230,7 @@ class ChatRequest(Sampling, Rendered):
         if not isinstance(data, dict):
             return data
         messages.list_calls(data.get("messages"))
+        messages.rename_reasoning(data.get("messages"))
         rules.chat_body(data)
         if "tool_choice" not in data and data.get("tools"):
             return data | {"tool_choice": "auto"}

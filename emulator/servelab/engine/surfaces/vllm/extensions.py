@@ -41,12 +41,12 @@ class Engines(Protocol):
 
 def thinking_budget(value: object) -> int | None:
     """A budget of tokens for thoughts; -1 is none. Raises Refusal."""
-    if value is None or value == -1:
+    if value is None:
         return None
-    if type(value) is not int or value < 0:
+    if type(value) is not int or value < -1:
         message = "thinking_token_budget must be a whole number of tokens, or -1 for no limit."
         raise Refusal(message, param="thinking_token_budget")
-    return value
+    return None if value == -1 else value
 
 
 def repetition(most_tokens: int, least_tokens: int, least_count: int) -> None:

@@ -1,14 +1,12 @@
-"""Which patterns, schemas and structural tags vLLM 0.33 takes.
+"""Which patterns and JSON schemas vLLM 0.33 takes.
 
 It asks xgrammar, and llguidance for what xgrammar cannot do; what both refuse is bad.
 """
 
-import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-from servelab.engine.surfaces.vllm.refusals import Refusal
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "null", "object", "array"})
 _FORMATS = frozenset(
@@ -17,14 +15,28 @@ _FORMATS = frozenset(
         *("uri", "uri-reference", "uri-template", "json-pointer", "relative-json-pointer"),
     }
 )
-_UNKNOWN_WORDS = ("uniqueItems", "contains")  # of JSON schema, to llguidance
+# Of an array: xgrammar passes them on to llguidance, which does not know them.
+_UNKNOWN_WORDS = ("uniqueItems", "contains", "minContains", "maxContains")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems")
-_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions")
-_SCHEMAS = ("items", "additionalProperties", "not", "if", "then", "else", "propertyNames")
+_MAPS_OF_SCHEMAS = ("properties",)
+_SCHEMAS = ("items", "additionalProperties", "propertyNames")
 _BOUNDS = (
     *(("minLength", "maxLength"), ("minItems", "maxItems"), ("minProperties", "maxProperties")),
     *(("minimum", "maximum"), ("exclusiveMinimum", "exclusiveMaximum")),
 )
+_NUMBERS = frozenset({"integer", "number"})
+# Of which types a word says something; of others it is not even read.
+_READ_BY: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format"), frozenset({"string"})),
+    **dict.fromkeys(("minItems", "maxItems", *_UNKNOWN_WORDS), frozenset({"array"})),
+    **dict.fromkeys(("items", "prefixItems"), frozenset({"array", ""})),
+    **dict.fromkeys(("minProperties", "maxProperties", "propertyNames"), frozenset({"object"})),
+    **dict.fromkeys(("properties", "additionalProperties"), frozenset({"object", ""})),
+    "required": frozenset({"object"}),
+    **dict.fromkeys(("minimum", "maximum", "multipleOf"), _NUMBERS),
+    **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum"), _NUMBERS),
+}
+_NOT_NEGATIVE = frozenset({"minLength", "maxItems", "minProperties", "maxProperties"})
 
 _TOKEN = re.compile(
     r"(?P<escape>\\[pPux]\{[^}]*\}|\\.)|(?P<class>\[\^?\]?(?:\\.|\[:\w+:\]|[^\]\\])*\])"
@@ -70,19 +82,34 @@ def _looks(match: re.Match[str]) -> bool:
 
 
 def schema_fault(schema: Any) -> str | None:
-    """What is wrong with a JSON schema; None if nothing is."""
+    """What is wrong with a JSON schema; None if nothing is.
+
+    What it only defines is looked at where something refers to it.
+    """
     level: list[Any] = [schema]
+    seen: set[str] = set()
     while level:
         for each in level:
             if not isinstance(each, dict | bool):
                 return "a schema must be an object or a boolean"
-        parts = [each for each in level if isinstance(each, dict)]
+        parts = [_read(each) for each in level if isinstance(each, dict)]
         for part in parts:
             fault = _part_fault(part, schema)
             if fault is not None:
                 return fault
         level = [child for part in parts for child in _children(part)]
+        for pointer in (part["$ref"] for part in parts if "$ref" in part):
+            if pointer.startswith("#/") and pointer not in seen:
+                seen.add(pointer)
+                level.append(_found(schema, pointer))
     return None
+
+
+def _read(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A schema without the words that its types do not read."""
+    kinds = _kinds(part) or {""}
+    unread = [word for word in part if word in _READ_BY and kinds.isdisjoint(_READ_BY[word])]
+    return {word: value for word, value in part.items() if word not in unread} if unread else part
 
 
 def _part_fault(part: Mapping[str, Any], root: Any) -> str | None:
@@ -99,10 +126,9 @@ def _type_fault(part: Mapping[str, Any], root: Any) -> str | None:
 
 
 def _shape_fault(part: Mapping[str, Any], root: Any) -> str | None:
-    for names, kind in ((_LISTS_OF_SCHEMAS, list), (("enum", "required"), list)):
-        for name in names:
-            if not isinstance(part.get(name, []), kind):
-                return f"{name} must be a list"
+    for name in (*_LISTS_OF_SCHEMAS, "enum"):
+        if not isinstance(part.get(name, []), list):
+            return f"{name} must be a list"
     if part.get("enum") == []:
         return "enum must not be empty"
     wrong = [name for name in _MAPS_OF_SCHEMAS if not isinstance(part.get(name, {}), dict)]
@@ -110,24 +136,29 @@ def _shape_fault(part: Mapping[str, Any], root: Any) -> str | None:
 
 
 def _word_fault(part: Mapping[str, Any], root: Any) -> str | None:
-    unknown = [name for name in _UNKNOWN_WORDS if part.get(name)]
+    unknown = [name for name in _UNKNOWN_WORDS if name in part]
     if unknown:
         return f"{unknown[0]} is not supported"
-    form = part.get("format")
-    if isinstance(form, str) and form not in _FORMATS:
+    form, pattern = part.get("format", "date"), part.get("pattern", "")
+    if not isinstance(form, str) or form not in _FORMATS:
         return f"there is no format {form!r}"
-    pattern = part.get("pattern")
+    if not isinstance(pattern, str):
+        return "pattern must be a text"
     # xgrammar reads over what looks around; what neither can read ends here.
-    if isinstance(pattern, str) and "(?" not in pattern and "\\" not in pattern:
-        return pattern_fault(pattern)
-    return None
+    return None if "(?" in pattern or "\\" in pattern else pattern_fault(pattern)
 
 
 def _required_fault(part: Mapping[str, Any], root: Any) -> str | None:
-    properties = part.get("properties", {})
-    never = {name for name, inner in properties.items() if inner is False}
-    barred = [name for name in part.get("required", ()) if isinstance(name, str) and name in never]
-    return f"{barred[0]} is required and must not be there" if barred else None
+    properties, required = part.get("properties", {}), part.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        return "required must be a list of texts"
+    barred = [name for name in required if properties.get(name) is False]
+    if barred:
+        return f"{barred[0]} is required and must not be there"
+    most = part.get("maxProperties")
+    if isinstance(most, int) and most < len(required):
+        return "more is required than may be there"
+    return None
 
 
 def _bound_fault(part: Mapping[str, Any], root: Any) -> str | None:
@@ -136,26 +167,64 @@ def _bound_fault(part: Mapping[str, Any], root: Any) -> str | None:
         for name, value in zip(names, (low, high), strict=True):
             if value is not None and not isinstance(value, int | float):
                 return f"{name} must be a number"
-            if name.endswith(("Length", "Items", "Properties")) and (value or 0) < 0:
+            if name in _NOT_NEGATIVE and (value or 0) < 0:
                 return f"{name} must not be negative"
         if low is None or high is None:
             continue
         if low > high or (low == high and names[0] == "exclusiveMinimum"):
             return f"{names[0]} and {names[1]} leave nothing"
-    return "multipleOf must not be 0" if part.get("multipleOf") == 0 else None
+    step = part.get("multipleOf")
+    if step is not None and not isinstance(step, int | float):
+        return "multipleOf must be a number"
+    return "multipleOf must not be 0" if step == 0 else _integer_fault(part)
+
+
+def _integer_fault(part: Mapping[str, Any]) -> str | None:
+    """Whether there is no whole number between the bounds of one."""
+    low, high = part.get("minimum", -math.inf), part.get("maximum", math.inf)
+    above, below = part.get("exclusiveMinimum"), part.get("exclusiveMaximum")
+    if isinstance(above, int | float) and not isinstance(above, bool):
+        low = max(low, math.floor(above) + 1)
+    if isinstance(below, int | float) and not isinstance(below, bool):
+        high = min(high, math.ceil(below) - 1)
+    bounded = "integer" in _kinds(part) and -math.inf < low and high < math.inf
+    if bounded and math.ceil(low) > math.floor(high):
+        return "there is no whole number in its bounds"
+    return None
+
+
+def _together_fault(part: Mapping[str, Any], root: Any) -> str | None:
+    """Whether parts that all must be met are of types that exclude each other."""
+    told = [_kinds(each) for each in part.get("allOf", ()) if isinstance(each, Mapping)]
+    kinds = [found | ({"integer"} if "number" in found else set()) for found in told if found]
+    return "its parts exclude each other" if kinds and not set.intersection(*kinds) else None
 
 
 def _reference_fault(part: Mapping[str, Any], root: Any) -> str | None:
-    pointer = part.get("$ref")
-    if not isinstance(pointer, str) or not pointer.startswith("#/"):
+    pointer = part.get("$ref", "#")
+    if not isinstance(pointer, str):
+        return "$ref must be a text"
+    if not pointer.startswith("#/"):
         return None
+    return f"{pointer} points nowhere" if _found(root, pointer) is None else None
+
+
+def _found(root: Any, pointer: str) -> Any:
+    """What a pointer into a schema points to; None if to nothing."""
     found = root
     for step in pointer[2:].split("/"):
         name = step.replace("~1", "/").replace("~0", "~")
         if not isinstance(found, dict) or name not in found:
-            return f"{pointer} points nowhere"
+            return None
         found = found[name]
-    return None
+    return found
+
+
+def _kinds(part: Mapping[str, Any]) -> set[str]:
+    """The types that it names."""
+    kinds = part.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds if isinstance(kinds, list) else []
+    return {kind for kind in kinds if isinstance(kind, str)}
 
 
 def _children(part: Mapping[str, Any]) -> Iterator[Any]:
@@ -171,79 +240,6 @@ def _children(part: Mapping[str, Any]) -> Iterator[Any]:
             yield found
 
 
-def tag_fault(tag: Any) -> str | None:
-    """What is wrong with a structural tag; None if nothing is."""
-    if not isinstance(tag, Mapping):
-        return "a structural tag must be an object"
-    if "structures" not in tag:
-        return _format_fault(tag.get("format"))
-    structures, triggers = tag["structures"], tag.get("triggers", [])
-    if not _are(structures, Mapping) or not _are(triggers, str):
-        return "structures and triggers must be lists, and not empty"
-    for each in structures:
-        begin = each.get("begin")
-        if not isinstance(begin, str) or not isinstance(each.get("end"), str):
-            return "a structure needs begin and end"
-        if sum(begin.startswith(trigger) for trigger in triggers) != 1:
-            return f"{begin!r} must begin with one of the triggers"
-    return None
-
-
-def check_tag(tag: Any, param: str) -> None:
-    """A structural tag as it came, or as text. Raises Refusal."""
-    if isinstance(tag, str):
-        try:
-            tag = json.loads(tag)
-        except (ValueError, RecursionError):
-            tag = None
-    fault = tag_fault(tag)
-    if fault is not None:
-        message = f"The structural tag in {param} cannot be used: {fault}."
-        raise Refusal(message, param=param)
-
-
-def _are(values: object, kind: type) -> bool:
-    return isinstance(values, list) and bool(values) and all(isinstance(v, kind) for v in values)
-
-
-# Fields that a format needs.
-_FORMAT_FIELDS: Mapping[str, Sequence[str]] = {
-    "const_string": ("value",),
-    "json_schema": ("json_schema",),
-    "any_text": (),
-    "grammar": ("grammar",),
-    "regex": ("pattern",),
-    "sequence": ("elements",),
-    "or": ("elements",),
-    "tag": ("begin", "content", "end"),
-    "triggered_tags": ("triggers", "tags"),
-    "tags_with_separator": ("tags", "separator"),
-    "optional": ("content",),
-    "plus": ("content",),
-    "star": ("content",),
-    "qwen_xml_parameter": ("json_schema",),
-}
-
-
-def _format_fault(form: Any) -> str | None:
-    if not isinstance(form, Mapping):
-        return "format must be an object"
-    kind = form.get("type")
-    fields = _FORMAT_FIELDS.get(kind) if isinstance(kind, str) else None
-    if fields is None:
-        return f"there is no format of type {kind!r}"
-    missing = [name for name in fields if name not in form]
-    if missing:
-        return f"a format of type {kind} needs {missing[0]}"
-    if kind == "regex":
-        return pattern_fault(str(form["pattern"]))
-    if kind == "json_schema":
-        return schema_fault(form["json_schema"])
-    inner = [form["content"]] if "content" in form else form.get("elements", ())
-    found = (_format_fault(each) for each in inner)
-    return next((fault for fault in found if fault is not None), None)
-
-
 _CHECKS: Sequence[Callable[[Mapping[str, Any], Any], str | None]] = (
     _type_fault,
     _shape_fault,
@@ -251,4 +247,5 @@ _CHECKS: Sequence[Callable[[Mapping[str, Any], Any], str | None]] = (
     _required_fault,
     _bound_fault,
     _reference_fault,
+    _together_fault,
 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from servelab.engine.surfaces.vllm import bodies, grammars, rules
+from servelab.engine.surfaces.vllm import backends, bodies, grammars, rules
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import productions, writing
 
@@ -19,6 +19,14 @@ def write(wish: Wish) -> writing.Write:
     """How to write the answer. Raises Refusal."""
     kind, value = wish
     return _WRITERS[kind](value)
+
+
+def backend(wish: Wish) -> str:
+    """Who constrains the answer to a wish that can be written."""
+    kind, value = wish
+    if kind != "json":
+        return backends.XGRAMMAR
+    return backends.of_schema(json.loads(value) if isinstance(value, str) else value)
 
 
 def wish(request: bodies.Sampling) -> Wish | None:

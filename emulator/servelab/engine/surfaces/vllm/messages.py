@@ -1,7 +1,7 @@
 """The messages a chat request may hold, and what of them its prompt is made of."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import ValidationError
@@ -28,6 +28,15 @@ _MEDIA = frozenset(
 )
 # A line by which a client attributes its requests; it differs each time, and vLLM takes it out.
 BILLING = "x-anthropic-billing-header"
+
+
+def rename_reasoning(said: object) -> None:
+    """Move what stands under the old name of ``reasoning`` to the new one."""
+    for message in said if isinstance(said, list) else ():
+        if isinstance(message, dict) and "reasoning_content" in message:
+            thought = message.pop("reasoning_content")
+            if message.get("reasoning") is None and thought is not None:
+                message["reasoning"] = thought
 
 
 def list_calls(said: object) -> None:
@@ -57,13 +66,15 @@ def check_calls(said: Sequence[Mapping[str, Any]]) -> None:
                 raise refusals.schema(moved) from None
 
 
-def read(said: Sequence[Mapping[str, Any]], validated: Sequence[Any]) -> list[Mapping[str, Any]]:
-    """The messages with the parts of their content as vLLM reads them. Raises Refusal.
+def read(
+    said: Sequence[Mapping[str, Any]], validated: Sequence[Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The messages, one by one, with the parts of their content as vLLM reads them; may refuse.
 
     ``validated``: the same ones through the schema. Where that took the parts for certain, they
     count as they came; where it left them for later, each must be a part of its role.
     """
-    return [_read(*pair) for pair in zip(said, validated, strict=True)]
+    return (_read(*pair) for pair in zip(said, validated, strict=True))
 
 
 def _read(message: Mapping[str, Any], validated: Any) -> Mapping[str, Any]:
@@ -116,9 +127,11 @@ def _part(part: object) -> str:
     if not isinstance(part, Mapping):
         raise refusals.Refusal(f"A part of a message must be an object, not {part!r}.")
     kind = part.get("type")
+    if not isinstance(kind, str | None):
+        raise refusals.Refusal("The type of a part must be a text.", param="type")
     if part.get("uuid") is not None or kind is None:
         kind = next((name for name in (*_MEDIA, "tool_reference") if name in part), None)
-    said = part.get(_TEXTS[kind]) if isinstance(kind, str) and kind in _TEXTS else None
+    said = part.get(_TEXTS[kind]) if kind in _TEXTS else None
     if kind not in _TEXTS and kind not in _MEDIA:
         raise refusals.Refusal(f"There is no part of type {kind!r}.", param="type")
     if kind in _MEDIA or not isinstance(said, str | None):

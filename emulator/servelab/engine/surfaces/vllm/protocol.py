@@ -75,8 +75,11 @@ def write_call(functions: Sequence[template.Function], served: Served) -> writin
 
 
 def _check_template(request: bodies.ChatRequest | bodies.TokenizeChat) -> None:
-    if request.chat_template is not None:
+    given = request.chat_template_kwargs or {}
+    if request.chat_template is not None or given.get("chat_template") is not None:
         raise refusals.Refusal("This engine takes no chat template from a request.")
+    if "messages" in given:
+        raise refusals.Refusal("chat_template_kwargs must not hold messages.")
     extensions.media(request)
 
 
@@ -162,7 +165,7 @@ def parse_completion(raw: bytes, content_type: str, served: Served) -> Call:
     if request.suffix is not None:
         raise refusals.Refusal("This model takes no suffix: leave it out.", param="suffix")
     extensions.media(request)
-    if request.prompt_embeds:
+    if request.prompt_embeds not in (None, []):
         raise refusals.Refusal("This engine takes no prompt_embeds.", param="prompt_embeds")
     limit, prompt_only = request.max_tokens, False
     _check_limit(limit, "max_tokens", served)
@@ -234,7 +237,8 @@ def call(
         rules.engine(request, logprobs, [prompt.ids for prompt in prompts])
         extensions.engine(request, served)
         if wish is not None:
-            checked = checked._replace(write=guided.write(wish))
+            write, backend = guided.write(wish), guided.backend(wish)
+            checked = checked._replace(write=write, backend=backend)
     except refusals.Refusal as refusal:
         if not checked.stream:
             raise

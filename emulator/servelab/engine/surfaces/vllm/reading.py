@@ -67,7 +67,12 @@ def _errors(error: ValidationError, told_in: Sequence[str] = ()) -> Sequence[Any
 
 def tokenize(document: Any) -> bodies.TokenizePrompt | bodies.TokenizeChat:
     """What to tokenize: a prompt or messages. Raises Refusal."""
-    try:
+    with contextlib.suppress(ValidationError):
         return _TOKENIZE.validate_python(document)
-    except ValidationError as error:
-        raise refusals.schema(_errors(error)) from None
+    wrong: list[Any] = []
+    for kind in (bodies.TokenizePrompt, bodies.TokenizeChat):
+        try:
+            kind.model_validate(document)
+        except ValidationError as error:
+            wrong += _errors(error, kind.told_in)
+    raise refusals.schema(wrong)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mypy_extensions import mypyc_attr
+
 from servelab.engine.calls import Call, Prompt
 from servelab.engine.core.config import BLOCK_TOKENS
 from servelab.engine.exchange import Response
@@ -17,6 +19,7 @@ def reply(head: chunks.Head, call: Call) -> Reply:
     return Stream(head, call) if call.stream else Whole(head, call)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Whole(WholeReply):
     """One JSON document."""
 

@@ -18,6 +18,13 @@ Retention = Annotated[
 _NAMELESS = "item"
 
 
+class Message(BaseModel):
+    """One of those before; anything else that is an object is taken as well."""
+
+    author: dict[str, Any]
+    content: list[Any]
+
+
 class CacheOptions(BaseModel):
     """Told in the answer; without effect."""
 
@@ -55,7 +62,7 @@ class ResponsesRequest(bodies.Wishes, bodies.Rendered):
     presence_penalty: Penalty | None = None
     frequency_penalty: Penalty | None = None
     enable_response_messages: bool = False
-    previous_input_messages: list[dict[str, Any]] | None = None
+    previous_input_messages: list[Message | dict[str, Any]] | None = None
 
     @model_validator(mode="before")
     @classmethod

@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from servelab.engine.surfaces.vllm import grammars, refusals
+from servelab.engine.surfaces.vllm import refusals, tags
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import vocabulary
 
@@ -131,7 +131,7 @@ def _structured(body: Raw, param: str | None) -> None:
     if param is None and kinds and choice not in ("none", "auto", "required"):
         raise Refusal("structured_outputs and a named tool exclude each other.")
     if wanted.get("structural_tag") is not None:
-        grammars.check_tag(wanted["structural_tag"], "structured_outputs")
+        tags.check_text(wanted["structural_tag"], "structured_outputs")
 
 
 def single_wish(given: Collection[str]) -> None:
@@ -151,7 +151,7 @@ def _response_format(body: Raw) -> None:
         message = "response_format of type json_schema needs the field json_schema."
         raise Refusal(message, param="response_format")
     if kind == "structural_tag":
-        grammars.check_tag(wanted, "response_format")
+        tags.check(wanted, "response_format")
 
 
 def cache_salt(body: Raw) -> None:

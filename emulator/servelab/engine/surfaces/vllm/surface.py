@@ -13,11 +13,14 @@ from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
     anthropic_replies,
+    backends,
     batches,
     bodies,
     chunks,
+    decisions,
     embeddings,
     generative,
+    openapi,
     protocol,
     reading,
     refusals,
@@ -35,6 +38,7 @@ class VllmSurface(fastapi.Application):
     def __init__(self, host: Host) -> None:
         self._host = host
         self._served = host.served
+        self._backends = backends.Backends()
         generating = (
             Route("POST", "/v1/chat/completions", self._chat, aside=True),
             Route("POST", "/v1/chat/completions/batch", self._batch, aside=True),
@@ -48,8 +52,9 @@ class VllmSurface(fastapi.Application):
         told = (
             *(embeddings.routes(host) or generating),
             *routes.PlainRoutes(host).routes(),
+            *decisions.routes(),
         )
-        self._routes = (*told, *pages.routes(told))
+        self._routes = (*told, *pages.routes(lambda: openapi.document(told)))
 
     def not_found(self, request: Request) -> Response:
         return _disallowed(request) or super().not_found(request)
@@ -110,6 +115,7 @@ class VllmSurface(fastapi.Application):
             raise refusals.Refusal("This is neither a chat nor a text completion.")
 
     def _answer(self, exchange: Exchange, head: chunks.Head, call: Call) -> None:
+        call = self._backends.check(call)
         if call.late is None:
             self._host.generate(exchange, replies.reply(head, call))
         else:
@@ -118,6 +124,7 @@ class VllmSurface(fastapi.Application):
     def _messages(self, exchange: Exchange) -> None:
         request = exchange.request
         call = anthropic.parse(request.body, request.content_type, self._served)
+        call = self._backends.check(call)
         head = self._head(exchange, "chatcmpl-", call)
         if call.late is None:
             self._host.generate(exchange, anthropic_replies.reply(head, call))
@@ -127,6 +134,7 @@ class VllmSurface(fastapi.Application):
     def _responses(self, exchange: Exchange) -> None:
         request = exchange.request
         call, fields = responses.parse(request.body, request.content_type, self._served)
+        call = self._backends.check(call)
         head = chunks.Head(
             f"resp_{self._host.name()}",
             int(self._host.unix_s()),

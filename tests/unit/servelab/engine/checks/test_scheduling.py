@@ -14,6 +14,7 @@ NAMES = (
     "vllm-0.33.0-scheduler-windows-async.json",
     "vllm-0.33.0-scheduler-priority.json",
     "vllm-0.33.0-scheduler-told.json",
+    "vllm-0.33.0-scheduler-cadence.json",
 )
 CASES = {
     case.name: case

@@ -13,7 +13,7 @@ from servelab.engine.checks import surface
 GOLDEN = Path(__file__).parents[4] / "golden" / "surface"
 
 
-@pytest.mark.parametrize("name", ["http", "rules-http", "random-http"])
+@pytest.mark.parametrize("name", ["http", "rules-http", "random-http", "structures-http"])
 async def test_every_recorded_answer_is_met(name: str) -> None:
     rows = surface.read(GOLDEN / f"vllm-0.33.0-{name}.json")
     report = await surface.check(rows)

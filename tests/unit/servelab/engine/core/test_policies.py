@@ -79,6 +79,24 @@ def test_sglang_starts_a_request_only_beside_a_share_of_what_others_may_still_ge
     assert started_s(run(SGLANG, *pair))["b"] == 60.0
 
 
+def test_sglang_reckons_answers_that_cannot_end_early_in_full() -> None:
+    engine = core(dataclasses.replace(SGLANG, prefix_caching=True))
+    let_share_fall(engine)
+    engine.submit(CoreRequest("a", 10, 50, fixed_length=True), 0.0)
+    engine.submit(CoreRequest("b", 10, 20), 1.5)
+    assert started_s(engine.settle(1e6))["b"] == 50.0
+
+
+@pytest.mark.parametrize(("more", "start_s"), [(20, 0.0), (30, 40.0)])
+def test_without_a_cache_sglang_reckons_when_those_of_fixed_length_end(
+    more: int, start_s: float
+) -> None:
+    # Of 100 tokens 50 are left beside both prompts and their pages: for two answers of 24 or less.
+    first = CoreRequest("a", 20, 40, fixed_length=True)
+    outputs = run(SGLANG, first, CoreRequest("b", 10, more, fixed_length=True))
+    assert started_s(outputs)["b"] == start_s
+
+
 def test_once_sglang_has_refused_one_it_starts_nobody_until_somebody_leaves() -> None:
     engine = core(dataclasses.replace(SGLANG, kv_blocks=20))
     for name, size in (("a", (10, 80)), ("b", (10, 50)), ("large", (30, 60))):
@@ -200,6 +218,31 @@ def test_for_most_utilization_tensorrt_llm_starts_at_once_and_stops_the_last() -
     assert preempted(outputs) == ["b"]
 
 
+def test_for_most_utilization_the_last_is_stopped_when_the_pool_of_the_windows_is_full() -> None:
+    # 20 tokens each need two blocks of the window's pool, and three of five when they grow.
+    config = dataclasses.replace(MAX_UTILIZATION, kv_blocks=100, second_pool=(20, 50))
+    outputs = run(config, CoreRequest("a", 15, 30), CoreRequest("b", 15, 30))
+    assert preempted(outputs) == ["b"]
+    assert next(number for number, each in enumerate(outputs) if each.preempted) == 6
+
+
+@settings(max_examples=100, deadline=None)
+@given(requests=st.lists(REQUESTS, max_size=8), pool=st.integers(10, 120))
+def test_for_most_utilization_jumps_are_as_steps_with_a_pool_of_windows(
+    requests: list[CoreRequest], pool: int
+) -> None:
+    config = dataclasses.replace(MAX_UTILIZATION, second_pool=(20, pool))
+    told = []
+    for jumps in (False, True):
+        engine = EngineCore(config, SteadyLaw(1.0), random.Random(0), jumps=jumps)
+        for at, request in enumerate(requests):
+            engine.submit(request._replace(id=str(at)), float(at % 3))
+        ends = [end for output in engine.settle(1e5) for end in output.finished]
+        told.append([(end.id, end.at_s, end.preemptions) for end in ends])
+    assert told[0] == told[1]
+    assert len(told[0]) == len(requests)
+
+
 def test_tensorrt_llm_divides_no_prompt_unless_told_to() -> None:
     pair = CoreRequest("a", 30, 2), CoreRequest("b", 30, 2)
     divided = dataclasses.replace(NO_EVICT, chunked_prefill=True)
@@ -212,7 +255,7 @@ def test_a_prompt_longer_than_a_step_is_refused_where_prompts_are_not_divided() 
         run(NO_EVICT, CoreRequest("a", 51, 2))
 
 
-@pytest.mark.parametrize("policy", [Policy.SGLANG, Policy.NO_EVICT])
+@pytest.mark.parametrize("policy", [Policy.SGLANG, Policy.NO_EVICT, Policy.MAX_UTILIZATION])
 def test_layers_with_windows_have_a_pool_that_may_be_too_full_when_the_other_is_not(
     policy: Policy,
 ) -> None:

@@ -120,7 +120,8 @@ def events_of(seed: int) -> list[Event]:
         prompt, answer = rng.randint(1, longest[0]), rng.randint(1, longest[1])
         reason = rng.choice([FinishReason.STOP, FinishReason.LENGTH])
         priority = rng.choice([0, 0, 1, -1])
-        request = CoreRequest(f"r{number}", prompt, answer, reason, tokens, 0, priority)
+        fixed = rng.random() < 0.3
+        request = CoreRequest(f"r{number}", prompt, answer, reason, tokens, 0, priority, fixed)
         events.append(Event(at_s, request))
         if rng.random() < 0.15:
             events.append(Event(at_s + rng.uniform(0, 0.5), cancel=f"r{number}"))
@@ -210,7 +211,7 @@ def any_policy(draw: st.DrawFn) -> CoreConfig:
     tables = draw(st.sampled_from(TABLES)) if vllm else TABLES[0]
     lag = vllm and config.batching is BatchingMode.CONTINUOUS and draw(st.booleans())
     by_priority = draw(st.booleans())
-    pools = [None, (20, 60), (7, 30)] if policy in (Policy.SGLANG, Policy.NO_EVICT) else [None]
+    pools = [None] if vllm else [None, (20, 60), (7, 30)]
     config = dataclasses.replace(
         config,
         policy=policy,
@@ -219,6 +220,7 @@ def any_policy(draw: st.DrawFn) -> CoreConfig:
         max_batched_tokens=budget,
         tables=tables,
         lag=lag,
+        prefill_interval=draw(st.sampled_from([1, 1, 2, 5])) if vllm else 1,
         by_priority=by_priority,
         # Of equals each would take the other's blocks, for ever, as in vLLM.
         reserve_prompts=config.reserve_prompts or by_priority,

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import uvloop
 
+from servelab.engine import addresses
 from servelab.engine.exchange import Exchange, Response
 from servelab.engine.httpd.limits import Limits
 from servelab.engine.httpd.loopback import Pages
@@ -145,3 +146,18 @@ def test_after_its_drain_nobody_can_connect_and_what_ran_is_answered(
         other.close()
 
     play(act)
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_who_listens_second_on_an_address_is_told(run: Callable[..., None]) -> None:
+    """Both may be bound before the first one listens."""
+
+    async def whole(first: socket.socket, second: socket.socket) -> None:
+        first.listen()
+        with pytest.raises(OSError, match="in use"):
+            await Running().server.start(second)
+
+    first = addresses.bound("127.0.0.1", 0, "")
+    second = addresses.bound(*first.getsockname(), "")
+    with first, second:
+        run(whole(first, second))

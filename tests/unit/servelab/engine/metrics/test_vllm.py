@@ -9,7 +9,8 @@ from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics.series import one_two_five
-from servelab.engine.metrics.vllm import CacheConfig, Exporter
+from servelab.engine.metrics.vllm import Exporter
+from servelab.engine.metrics.vllm_values import CacheConfig
 
 
 class Ones:

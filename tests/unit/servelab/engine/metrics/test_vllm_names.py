@@ -13,8 +13,9 @@ from servelab.engine.core.laws import SteadyLaw
 from servelab.engine.core.sequences import CoreRequest
 from servelab.engine.core.stepping import EngineCore
 from servelab.engine.metrics import vllm_names
-from servelab.engine.metrics.vllm import CacheConfig, Exporter
+from servelab.engine.metrics.vllm import Exporter
 from servelab.engine.metrics.vllm_names import Names
+from servelab.engine.metrics.vllm_values import CacheConfig
 
 GOLDEN = Path(__file__).parents[4] / "golden" / "metrics"
 IMAGE = "vllm/vllm-openai:v"

@@ -85,8 +85,10 @@ class Answered:
 class FakeHost:
     """An engine that takes requests and does nothing, or refuses them."""
 
-    def __init__(self, engine: EngineType, *options: str, full: bool = False) -> None:
-        given = tuple((name, "") for name in options)
+    def __init__(
+        self, engine: EngineType, *options: str | tuple[str, str], full: bool = False
+    ) -> None:
+        given = tuple((each, "") if isinstance(each, str) else each for each in options)
         profile = profiles.of(engine)
         self.spec = EngineSpec(
             "llama-8b", "llama-8b", CONFIG, SteadyLaw(0.01), 0.9, 1, profile, given
@@ -142,6 +144,10 @@ class FakeHost:
         self.replies.append(reply)
         self.exchanges.append(exchange)
 
+    def exchange(self, request: Request) -> Answered:
+        """A way back for that request."""
+        return Answered(request)
+
     def ask(
         self, method: str, path: str, body: object = None, *, loading: bool = False
     ) -> Answered:
@@ -170,5 +176,5 @@ class FakeHost:
 
 @pytest.fixture
 def hosted() -> Callable[..., FakeHost]:
-    """Makes a surface's fake engine: of a type, with options by name, ``full`` or not."""
+    """Makes a surface's fake engine: of a type, with options by name or as pairs, or ``full``."""
     return FakeHost

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from servelab.engine import calls
 from servelab.engine.core.sequences import FinishReason
 from servelab.engine.text import lengths
-from servelab.engine.text.answers import Words
+from servelab.engine.text.answers import Answer, Words
 
 PROMPT = (calls.Prompt(3),)
 ANSWER = Words(7)
@@ -63,16 +63,23 @@ def test_a_stop_that_never_comes_is_looked_for_in_one_round_of_the_words() -> No
     assert max(asked) < 3000
 
 
-class _Counting(Words):
+class _Counting(Answer):
     """Words that note how many were asked for."""
 
     def __init__(self, seed: int, asked: list[int]) -> None:
-        super().__init__(seed)
+        self.words = Words(seed)
         self.asked = asked
+
+    @property
+    def period_tokens(self) -> int | None:
+        return self.words.period_tokens
 
     def pieces(self, first: int, count: int) -> list[bytes]:
         self.asked.append(count)
-        return super().pieces(first, count)
+        return self.words.pieces(first, count)
+
+    def ids(self, first: int, count: int) -> list[int]:
+        return self.words.ids(first, count)
 
 
 @given(st.integers(0, 99), st.integers(1, 5000), st.integers(1, 12), st.integers(0, 3000))

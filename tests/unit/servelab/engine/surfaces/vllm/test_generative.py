@@ -69,7 +69,5 @@ def test_metrics_answer_under_any_name_and_method(engine: Any, method: str, path
     assert b"vllm:num_requests_running" in answer.body
 
 
-def test_the_pages_tell_of_all_paths(engine: Any) -> None:
+def test_the_pages_are_there(engine: Any) -> None:
     assert b"swagger-ui" in engine.ask("GET", "/docs").body
-    paths = engine.ask("GET", "/openapi.json").document["paths"]
-    assert {"/v1/chat/completions", "/v1/responses/{id}", "/tokenize"} <= paths.keys()

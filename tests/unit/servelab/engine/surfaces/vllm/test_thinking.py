@@ -118,6 +118,12 @@ async def test_a_function_is_called_after_thoughts() -> None:
     assert events[-1]["choices"][0]["finish_reason"] == "tool_calls"
 
 
+@pytest.mark.parametrize("choice", ["auto", "any"])
+async def test_a_choice_among_no_tools_is_no_matter_where_there_is_a_parser(choice: str) -> None:
+    body = CHAT | {"model": "m", "max_tokens": 4, "tool_choice": {"type": choice}}
+    assert (await answered("/v1/messages", body))["type"] == "message"
+
+
 async def test_messages_tell_thoughts_as_a_block() -> None:
     body = CHAT | {"model": "m", "max_tokens": 4}
     (block,) = (await answered("/v1/messages", body))["content"]
