@@ -16,7 +16,6 @@ NAMESPACE = "bench-bare"
 NODE = "bench-bare"
 IMAGE = "docker.io/library/busybox:1.37"
 CONCURRENCY = 64
-DELETE_REAL_S = 60.0
 
 
 @contextlib.asynccontextmanager

@@ -36,9 +36,11 @@ TIMED_LOAD = 0.5  # of the chunks that it can send
 
 OPEN_STREAMS = 2000
 OPEN_TOKENS = 20
-OPEN_STEP_S = 0.25
+OPEN_STEP_S = 0.5
 
 NEIGHBOUR_STEP_S = 0.005
+# A step's, of vLLM on an H100: prompts of megabytes are taken in many steps, as they are there.
+NEIGHBOUR_BATCHED_TOKENS = 8192
 SOAK_MIN = 0.5
 
 PLAIN_GOAL_PER_S = 10_000
@@ -49,11 +51,17 @@ TIMING_GOAL_S = 0.005
 class Host:
     """The engine's process."""
 
-    def __init__(self, step_s: float, slots: int, *, caching: bool = True) -> None:
-        """``caching``: with a prefix cache, as an engine has of itself."""
+    def __init__(
+        self, step_s: float, slots: int, *, caching: bool = True, batched_tokens: int | None = None
+    ) -> None:
+        """``caching``: with a prefix cache, as an engine has of itself.
+
+        ``batched_tokens``: the most of a step; None: more than there ever are.
+        """
         command = [sys.executable, "-P", "-m", "servelab.bench.enginehost"]
         command += ["--step-seconds", repr(step_s), "--slots", str(slots)]
         command += [] if caching else ["--no-prefix-caching"]
+        command += [] if batched_tokens is None else ["--batched-tokens", str(batched_tokens)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
@@ -92,9 +100,11 @@ class Host:
 
 
 @contextlib.contextmanager
-def hosted(step_s: float, slots: int, *, caching: bool = True) -> Iterator[Host]:
+def hosted(
+    step_s: float, slots: int, *, caching: bool = True, batched_tokens: int | None = None
+) -> Iterator[Host]:
     """An engine's process, ended in the end."""
-    host = Host(step_s, slots, caching=caching)
+    host = Host(step_s, slots, caching=caching, batched_tokens=batched_tokens)
     try:
         yield host
     finally:
@@ -107,13 +117,13 @@ def run(
     duration_s: float | None = None,
     soak_min: float = SOAK_MIN,
 ) -> Sequence[figure.Figure]:
-    """Each load for ``duration_s``; of several ``samples`` the medians.
+    """Each load for ``duration_s``; of several ``samples`` the medians, and between what they lie.
 
     ``soak_min``: how long to watch the memory under load. Raises SetUpError without ``wrk``.
     """
     wrk.check()
     rounds = [_once(duration_s or DURATION_S, say) for _ in range(samples or 1)]
-    figures = [_median(each) for each in zip(*rounds, strict=True)]
+    figures = [figure.median(each) for each in zip(*rounds, strict=True)]
     return [*figures, *_soak(soak_min * 60, say)]
 
 
@@ -122,11 +132,6 @@ def _once(duration_s: float, say: Say) -> Sequence[figure.Figure]:
     chunks = _chunks(duration_s, say)
     timing = _timing(chunks[0].value, duration_s, say)
     return (*plain, *chunks, timing, *_open(say), _neighbour(say))
-
-
-def _median(rounds: Sequence[figure.Figure]) -> figure.Figure:
-    """The one in the middle, or the lower of two."""
-    return sorted(rounds, key=lambda each: each.value)[(len(rounds) - 1) // 2]
 
 
 def _plain(duration_s: float, say: Say, *, caching: bool = True) -> Sequence[figure.Figure]:
@@ -195,7 +200,8 @@ def _open(say: Say) -> Sequence[figure.Figure]:
 
 def _neighbour(say: Say) -> figure.Figure:
     say("a stream beside requests of megabytes")
-    with hosted(NEIGHBOUR_STEP_S, CHUNK_CONNECTIONS) as host:
+    tokens = NEIGHBOUR_BATCHED_TOKENS
+    with hosted(NEIGHBOUR_STEP_S, CHUNK_CONNECTIONS, batched_tokens=tokens) as host:
         longest_s = asyncio.run(neighbours.longest_wait_s(host.port))
     late_s = max(0.0, longest_s - NEIGHBOUR_STEP_S)
     return figure.Figure("stall_by_large_requests", late_s, "s", samples=neighbours.TIMES)

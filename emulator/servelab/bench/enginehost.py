@@ -62,11 +62,11 @@ class Lateness:
         return {"late_s": float("nan"), "tokens": 0}
 
 
-async def serve(step_s: float, slots: int, *, caching: bool = True) -> None:
+async def serve(step_s: float, slots: int, batched_tokens: int, *, caching: bool) -> None:
     """Serve until stdin ends."""
     clock = SystemClock()
     config = CoreConfig(
-        *(slots, BATCHED_TOKENS, MAX_MODEL_TOKENS, KV_BLOCKS), prefix_caching=caching
+        *(slots, batched_tokens, MAX_MODEL_TOKENS, KV_BLOCKS), prefix_caching=caching
     )
     server = EngineServer(EngineSpec(MODEL, MODEL, config, SteadyLaw(step_s), 0.9, 1), clock)
     late = Lateness(clock)
@@ -95,9 +95,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--step-seconds", type=float, required=True)
     parser.add_argument("--slots", type=int, required=True)
+    parser.add_argument("--batched-tokens", type=int, default=BATCHED_TOKENS)
     parser.add_argument("--no-prefix-caching", action="store_false", dest="caching")
     given = parser.parse_args()
-    loops.run(serve(given.step_seconds, given.slots, caching=given.caching))
+    loops.run(serve(given.step_seconds, given.slots, given.batched_tokens, caching=given.caching))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """One measured number, and the shape in which all benches report theirs. Pure."""
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,10 @@ HEAD = "# Benchmarks\n\nWritten by `servelab bench all --write`; run it to renew
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """``value`` in ``unit``; ``goal`` None where none was set; ``samples`` behind the value."""
+    """``value`` in ``unit``; ``goal`` None where none was set; ``samples`` behind the value.
+
+    Of several ``runs`` it is the median, and ``extremes`` are the lowest and the highest.
+    """
 
     name: str
     value: float
@@ -21,6 +25,8 @@ class Figure:
     better: Literal["lower", "higher"] = "lower"
     goal: float | None = None
     samples: int = 1
+    runs: int = 1
+    extremes: tuple[float, float] | None = None
 
     @property
     def met(self) -> bool | None:
@@ -31,15 +37,18 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """One entry of the report."""
-        value = None if self.value != self.value else float(f"{self.value:.6g}")
-        return {
+        told = {
             "name": self.name,
-            "value": value,
+            "value": _told(self.value),
             "unit": self.unit,
             "better": self.better,
             "goal": self.goal,
             "samples": self.samples,
         }
+        if self.extremes is not None:
+            lowest, highest = map(_told, self.extremes)
+            told |= {"runs": self.runs, "lowest": lowest, "highest": highest}
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,21 @@ def quantile(
 ) -> Figure:
     """A percentile of samples as a figure; lower is better."""
     return Figure(name, figures.percentile(values, q), unit, "lower", goal, len(values))
+
+
+def median(runs: Sequence[Figure]) -> Figure:
+    """Of one figure's runs the one in the middle; of two in the middle the worse."""
+    ordered = sorted(runs, key=lambda each: each.value, reverse=runs[0].better == "lower")
+    middle = ordered[(len(runs) - 1) // 2]
+    if len(runs) == 1:
+        return middle
+    lowest, highest = sorted((ordered[0].value, ordered[-1].value))
+    return dataclasses.replace(middle, runs=len(runs), extremes=(lowest, highest))
+
+
+def _told(value: float) -> float | None:
+    """As JSON has it."""
+    return None if value != value else float(f"{value:.6g}")
 
 
 def shown(value: float, unit: str) -> str:

@@ -1,7 +1,8 @@
 """Bench ``simulate``: how long the simulator takes, on one CPU core.
 
 An hour of the Azure code trace with gateway, autoscaler and cold starts, as `servelab simulate
-azure-code-hour` runs it; the best of several runs counts. And one decision for one busy model.
+azure-code-hour` runs it; the best of several runs counts. And one decision for one busy model, the
+best of many batches so short that most are not disturbed.
 With ``full`` a fleet's whole day too, once, in a process of its own: minutes. Its seconds are those
 of the CPU, since it runs on one core and long enough to be disturbed.
 """
@@ -21,7 +22,7 @@ from servelab.sim import reading, running, scenario
 
 SCENARIO = "azure-code-hour"
 RUNS = 5
-DECISIONS = 2000
+BATCHES, DECISIONS = 100, 500
 GOAL_S = 1.5
 GOAL_DECISION_S = 30e-6
 GOAL_DAY_S = 600.0
@@ -34,12 +35,12 @@ def run(samples: int | None, say: Say, full: bool = False) -> Sequence[figure.Fi
     given = reading.parse(reading.packaged_text(SCENARIO), SCENARIO)
     say(f"{SCENARIO}, {runs} times")
     hour_s, requests = best(runs, lambda: requests_of(given))
-    say(f"{DECISIONS} decisions")
-    decision_s = min(decisions_s() for _ in range(RUNS)) / DECISIONS
+    say(f"{BATCHES * DECISIONS} decisions")
+    decision_s = min(decisions_s() for _ in range(BATCHES)) / DECISIONS
     found = [
         figure.Figure("azure_code_hour_s", hour_s, "s", "lower", GOAL_S, runs),
         figure.Figure("requests_per_s", requests / hour_s, "1/s", "higher", None, requests),
-        figure.Figure("decision_s", decision_s, "s", "lower", GOAL_DECISION_S, DECISIONS),
+        figure.Figure("decision_s", decision_s, "s", "lower", GOAL_DECISION_S, BATCHES),
     ]
     return [*found, *_day(say)] if full else found
 

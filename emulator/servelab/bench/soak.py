@@ -19,8 +19,8 @@ from servelab.bench import figure, streams, wrk
 TOKENS = 16
 CONNECTIONS = 64
 SAMPLE_S = 0.5
-# Until then the prefix cache fills up, and the allocator finds its size.
-WARM_UP = 1 / 3
+# Under load before memory is watched: the prefix cache fills up, and the allocator finds its size.
+WARM_UP_S = 20.0
 # Means over so many parts of the time are told apart by chance alone; neighbours in time are not.
 PARTS = 10
 
@@ -51,7 +51,8 @@ def growth(samples: Sequence[tuple[float, float]]) -> Growth:
 
 
 def run(port: int, rss_bytes: Callable[[], int], duration_s: float) -> Sequence[figure.Figure]:
-    """Load the engine at the port so long, and watch what ``rss_bytes`` tells."""
+    """Load the engine at the port until it is warm, then so long, and watch ``rss_bytes``."""
+    duration_s += WARM_UP_S
     with futures.ThreadPoolExecutor(2) as pool:
         began_s = time.monotonic()
         loading = pool.submit(wrk.load, port, mixed(), CONNECTIONS, duration_s)
@@ -61,7 +62,7 @@ def run(port: int, rss_bytes: Callable[[], int], duration_s: float) -> Sequence[
             samples.append((time.monotonic() - began_s, rss_bytes()))
             time.sleep(SAMPLE_S)
         requests = loading.result().requests + visiting.result()
-    warm = [each for each in samples if each[0] >= WARM_UP * duration_s]
+    warm = [each for each in samples if each[0] >= WARM_UP_S]
     return _figures(warm, requests, requests / duration_s)
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 from modelserve import errors
 from modelserve.api import faults, names
-from modelserve.catalog import gpus
+from modelserve.catalog import gpus, storage
 from modelserve.decide import prediction
+from servelab.node.pools import possible
 from servelab.sim import scenario
 
 Place = tuple[str | int, ...]
@@ -62,17 +63,17 @@ def _crossing(model: scenario.SimulatedModel, place: Place) -> Iterator[Flaw]:
 
 
 def _of_pool(pool: scenario.Pool, place: Place) -> Iterator[Flaw]:
-    """What a simulation does not know, and faults of nodes that never are."""
+    """What a simulation does not know, and what no pool can be."""
     for field, given in (("mig", pool.mig), ("timeSlicing", pool.time_slicing)):
         if given is not None:
             yield Flaw((*place, field), "only whole GPUs are simulated: leave it out")
     yield from _timeless(pool.faults, (*place, "faults"))
-    known = {f"{pool.name}-{number}" for number in range(pool.node_most)}
-    for number, fault in enumerate(pool.faults):
-        for node in fault.nodes:
-            if node not in known:
-                message = f"pool {pool.name} never has a node {node}: the first is {pool.name}-0"
-                yield Flaw((*place, "faults", number, "nodes"), message)
+    for at, message in possible.flaws(pool.name, pool):
+        yield Flaw((*place, *at), message)
+    try:
+        storage.find(pool.storage.class_ or storage.DEFAULT)
+    except errors.UnknownName as error:
+        yield Flaw((*place, "storage", "class"), str(error))
 
 
 def _timeless(said: Iterable[faults.Fault], place: Place) -> Iterator[Flaw]:

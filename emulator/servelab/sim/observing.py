@@ -34,17 +34,14 @@ class Observer:
             service.gateway.snapshots(now_s), gateways.NAMESPACE, service.name, self._counters
         )
         in_flight = merged.in_flight
-        replicas = tuple(
+        deployment = service.deployment
+        replicas = [
             replica.observed(in_flight.get(uid, 0), now_s)
-            for uid, replica in service.deployment.replicas.items()
-        )
+            for uid, replica in deployment.replicas.items()
+        ]
         self._measure()
-        seen = observation.Observation(
-            replicas=replicas,
-            signal=merged.signal,
-            live_count=service.deployment.count,
-            written_count=service.deployment.count,
-        )
+        count = deployment.count
+        seen = observation.Observation(tuple(replicas), merged.signal, count, count)
         return seen, self.parameters(idle)
 
     def parameters(self, idle: gaps.Gaps = observation.NO_GAPS) -> observation.Parameters:

@@ -40,14 +40,13 @@ class Pool:
 
     @property
     def grows(self) -> bool:
-        """Whether one more node may come."""
-        there = len({*self.nodes, *self.growing.booting})
-        return self.spec.elastic is not None and there < self.spec.node_most
+        """Whether one more node comes, or may come."""
+        return self.provisioning_s() > 0
 
     def provisioning_s(self) -> float:
         """How long one more takes; 0 where none comes."""
-        rules = self.spec.elastic
-        return rules.boot_seconds if rules is not None and self.grows else 0.0
+        usable = sum(node.advertised and not node.cordoned for node in self.nodes.values())
+        return registration.provisioning_s(self.spec, usable)
 
 
 class Pools:

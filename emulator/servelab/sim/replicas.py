@@ -261,20 +261,21 @@ class Replica:
         core, start, state = self.core, self.start, self.state
         starting = start is not None and state is State.STARTING
         return observation.Replica(
-            uid=self.uid,
-            name=self.uid,
-            state=state,
-            created_s=self.created_s,
-            node=self.node.name if self.node else "",
-            started_s=self.started_s,
-            ready_since_s=None if self.unready else self.ready_s,
-            expected_ready_s=start.expected_s(now_s) if start and starting else None,
-            predicted_s=start.predicted_s if start else None,
-            unschedulable_since_s=self.unschedulable_s,
-            in_flight=in_flight,
-            waiting=float(core.waiting) if core else None,
-            running=float(core.running) if core else None,
-            deletion_cost=self.deletion_cost,
+            self.uid,
+            self.uid,
+            state,
+            self.created_s,
+            self.node.name if self.node else "",
+            self.started_s,
+            None if self.unready else self.ready_s,
+            start.expected_s(now_s) if start and starting else None,
+            start.predicted_s if start else None,
+            self.unschedulable_s,
+            in_flight,
+            float(core.waiting) if core else None,
+            float(core.running) if core else None,
+            self.deletion_cost,
+            self.node is not None and self.node.dead,
         )
 
     def routed(self) -> fleet.Replica:

@@ -56,6 +56,11 @@ def of(model: scenario.SimulatedModel, seed: int, lines: Lines) -> Sources:
     return Sources(arrivals.limited(merged, longest), clients)
 
 
+def has_lengths(one: scenario.Traffic) -> bool:
+    """Whether it gives both lengths itself, so that no client's are read."""
+    return one.model_fields_set >= {"input", "output"}
+
+
 def open_trace(name: str) -> Iterable[str]:
     """A trace of the package by its name. Raises UnknownName."""
     return tracefile.packaged(name)
@@ -121,7 +126,7 @@ def _laws(one: scenario.Traffic, lines: Lines) -> tuple[generators.LengthLaw, ge
     """Of prompts and answers: as given, or else as the client's are."""
     given = _lengths(one.input), _lengths(one.output)
     described = one.serve_gen
-    if described is None or one.model_fields_set >= {"input", "output"}:
+    if described is None or has_lengths(one):
         return given
     name = described.lengths
     known = servegen.lengths(lines(name), described.client, name)

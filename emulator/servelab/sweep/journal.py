@@ -87,8 +87,9 @@ def _objects(content: bytes, path: Path) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(content.splitlines(), 1):
         try:
             found = json.loads(line)
-            assert number == 1 or {"key", "figures"} <= found.keys()
-        except (AssertionError, AttributeError, ValueError) as error:
+            if number > 1 and not {"key", "figures"} <= found.keys():
+                raise ValueError("no key, or no figures")
+        except (AttributeError, ValueError) as error:
             raise errors.InputError(
                 f"{path}, line {number}: is no line of a sweep's journal: delete the line"
             ) from error

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from modelserve import errors
+from modelserve.catalog import files
 from servelab.workload import table
 from servelab.workload.generators import GapLaw, Quantiles, Window
 
@@ -65,6 +66,11 @@ def lengths(lines: Iterable[str], client: str, name: str) -> tuple[Quantiles, Qu
     return found["input_tokens"], found["output_tokens"]
 
 
+def check(lines: Iterable[str], client: str, name: str) -> None:
+    """Read as far as the client's first row. Raises as ``windows``."""
+    next(_rows(lines, client, ("model", "client"), name), None)
+
+
 def _quantiles(row: table.Row, where: str) -> Quantiles:
     try:
         points = [
@@ -96,4 +102,4 @@ def _rows(
             yield number, row
         known[one] = None
     if client not in known:
-        raise errors.UnknownName("client", client, known=tuple(known)[:20])
+        raise files.unknown("client", client, known)

@@ -35,6 +35,24 @@ def test_a_report_is_the_agreed_json() -> None:
     }
 
 
+def rates(*values: float) -> list[figure.Figure]:
+    return [figure.Figure("requests_per_s", value, "1/s", "higher") for value in values]
+
+
+def test_of_several_runs_the_median_is_told_with_their_number_and_extremes() -> None:
+    told = figure.median(rates(9.0, 20.0, 10.0)).to_json()
+    assert (told["value"], told["runs"], told["lowest"], told["highest"]) == (10.0, 3, 9.0, 20.0)
+
+
+def test_of_two_runs_the_worse_is_told() -> None:
+    waits = [figure.Figure("wait", value, "s") for value in (2.0, 3.0)]
+    assert (figure.median(waits).value, figure.median(rates(9.0, 10.0)).value) == (3.0, 9.0)
+
+
+def test_a_single_run_is_told_as_it_is() -> None:
+    assert figure.median(rates(9.0)) == rates(9.0)[0]
+
+
 def test_goals_are_met_from_the_right_side() -> None:
     assert [one.met for one in FIGURES] == [True, False, None]
 

@@ -62,6 +62,20 @@ def test_no_more_nodes_come_than_the_pool_may_have(growing: Service, play: Play)
     assert (found.count(State.READY), found.count(State.UNSCHEDULABLE)) == (6, 3)
 
 
+def test_while_the_last_node_boots_one_comes(
+    scenario_of: Build, service_of: Serve, play: Play
+) -> None:
+    pool = {**ELASTIC, "nodes": {**ELASTIC["nodes"], "min": 1, "max": 2}}
+    service = service_of(scenario_of(pools=[pool]))
+    service.deployment.scale(4, (), 0.0)
+    told_s = []
+    for until_s in (10, 80, 91):
+        play(service, until_s)
+        told_s.append(service.place.pools.provisioning_s(ELASTIC["gpu"]))
+    # It boots; it is up without its GPUs; both have theirs.
+    assert told_s == [90, 90, 0]
+
+
 def test_idle_nodes_go_and_take_what_they_had_with_them(growing: Service, play: Play) -> None:
     growing.deployment.scale(1, (), 0.0)
     play(growing, 150)

@@ -55,6 +55,13 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
             id="a fault of no node",
         ),
         pytest.param(
+            "nodes: 2",
+            "storage: {class: nvmee}",
+            "line 2: pools.0.storage.class: unknown storage class 'nvmee'; did you mean nvme",
+            id="storage",
+        ),
+        pytest.param("nodes: 2", "memory: '1'", "line 2: pools.0.memory: 1 is no more", id="small"),
+        pytest.param(
             "nodes: 2", "timeSlicing: {replicas: 2}", "line 2: .*only whole GPUs", id="slices"
         ),
         pytest.param(
