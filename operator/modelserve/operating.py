@@ -45,7 +45,7 @@ class Operator:
             settings.token,
             clock,
             on_snapshot=self._on_snapshot,
-            on_gone=lambda _: self._mark_all(),
+            on_turnout=lambda _: self._mark_all(),
         )
         self.reconciler = reconciler.Reconciler(
             cluster,

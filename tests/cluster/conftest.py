@@ -3,10 +3,12 @@
 import dataclasses
 import http.client
 import json
+import signal
 import subprocess
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -92,25 +94,69 @@ class Model:
 
     def ask(self, **changes: Any) -> tuple[int, dict[str, str], str]:
         """The same: status, headers and body."""
-        body = {
+        return self.post(json.dumps(self.body(**changes)))
+
+    def body(self, **changes: Any) -> Document:
+        """What a chat request of a few tokens says."""
+        return {
             "model": self.name,
             "messages": [{"role": "user", "content": "hello there"}],
             "max_tokens": 7,
             "ignore_eos": True,
-        }
-        return self.post(json.dumps(body | changes))
+        } | changes
 
     def post(self, body: str) -> tuple[int, dict[str, str], str]:
         """Send anything to the gateway."""
-        address = urllib.parse.urlsplit(self.gateway_url).netloc
-        connection = http.client.HTTPConnection(address, timeout=90)
-        path, kind = "/v1/chat/completions", {"Content-Type": "application/json"}
+        connection = self.connection()
         try:
-            connection.request("POST", path, body, kind)
-            answer = connection.getresponse()
+            answer = self.begin(connection, body)
             return answer.status, dict(answer.getheaders()), answer.read().decode()
         finally:
             connection.close()
+
+    def begin(self, connection: http.client.HTTPConnection, body: str) -> http.client.HTTPResponse:
+        """Send it; the answer's head is there, its body still comes."""
+        kind = {"Content-Type": "application/json"}
+        connection.request("POST", "/v1/chat/completions", body, kind)
+        return connection.getresponse()
+
+    def connection(self) -> http.client.HTTPConnection:
+        """To the gateway."""
+        address = urllib.parse.urlsplit(self.gateway_url).netloc
+        return http.client.HTTPConnection(address, timeout=90)
+
+
+class Beside:
+    """One more of our processes, beside those of a cluster."""
+
+    def __init__(self, command: tuple[str, ...], output: Path) -> None:
+        self._output = output
+        with output.open("w") as told:
+            self._process = subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT)
+
+    def said(self) -> str:
+        """All that it wrote."""
+        return self._output.read_text()
+
+    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        """End it, if it has not ended."""
+        self._process.send_signal(number)
+        self._process.wait(20)
+
+
+@pytest.fixture(scope="session")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Beside]]:
+    """Starts one more process on a cluster, with the flags of the cluster's own but for these."""
+    outputs, started = tmp_path_factory.mktemp("beside"), list[Beside]()
+
+    def start(cluster: local.LocalCluster, name: str, *flags: str) -> Beside:
+        command = (*cluster.command(name), "--metrics-listen=127.0.0.1:0", *flags)
+        started.append(Beside(command, outputs / str(len(started))))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.end()
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,8 @@
 """Every example applies as it stands and comes to the state it promises."""
 
-import http.client
-import json
 import subprocess
-import urllib.parse
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -42,20 +40,6 @@ def apply(
         kubectl("-n", namespace, "delete", "-f", path)
 
 
-def chat(gateway_url: str, model: str) -> int:
-    """The status of one chat request."""
-    address = urllib.parse.urlsplit(gateway_url).netloc
-    connection = http.client.HTTPConnection(address, timeout=90)
-    body = {"model": model, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 3}
-    try:
-        connection.request(
-            "POST", "/v1/chat/completions", json.dumps(body), {"Content-Type": "application/json"}
-        )
-        return connection.getresponse().status
-    finally:
-        connection.close()
-
-
 def test_every_example_is_tested() -> None:
     there = {path.name for path in examples.directory().glob("*.yaml")}
     assert there == {POOL, *SLEEPERS, *OTHERS}
@@ -69,12 +53,17 @@ def test_the_pool_becomes_a_node_with_eight_gpus(pool: str, kubectl: Kubectl) ->
 
 @pytest.mark.parametrize("name", SLEEPERS)
 def test_a_model_at_zero_is_ready_and_wakes_with_the_first_request(
-    name: str, apply: Callable[[str], str], kubectl: Kubectl, local_cluster: local.LocalCluster
+    name: str,
+    apply: Callable[[str], str],
+    kubectl: Kubectl,
+    model_of: type[Any],
+    local_cluster: local.LocalCluster,
 ) -> None:
-    namespace, model = apply(name), SLEEPERS[name]
-    kubectl("-n", namespace, "wait", f"modelserve/{model}", "--for=condition=Ready", WAIT)
-    assert kubectl("-n", namespace, "get", "pods", "-o", "name").stdout == ""
-    assert chat(local_cluster.gateway_url, model) == 200
+    namespace = apply(name)
+    model = model_of(SLEEPERS[name], namespace, kubectl, local_cluster.gateway_url)
+    model.wait("condition=Ready")
+    assert model.pods() == []
+    assert model.chat()[0] == 200
 
 
 def test_the_manual_one_has_the_replicas_it_asks_for(

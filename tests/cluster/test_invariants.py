@@ -5,13 +5,9 @@ What each one says, and the tests that hold it in virtual time: docs/explanation
 
 import concurrent.futures
 import contextlib
-import http.client
 import json
 import signal
-import subprocess
-import sys
 import time
-import urllib.parse
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -36,24 +32,15 @@ class Stream:
     """A streamed chat whose first bytes have come."""
 
     def __init__(self, model: Model, tokens: int) -> None:
-        address = urllib.parse.urlsplit(model.gateway_url).netloc
-        self._connection = http.client.HTTPConnection(address, timeout=90)
-        body = {
-            "model": model.name,
-            "messages": [{"role": "user", "content": "hello there"}],
-            "max_tokens": tokens,
-            "ignore_eos": True,
-            "stream": True,
-        }
-        kind = {"Content-Type": "application/json"}
-        self._connection.request("POST", "/v1/chat/completions", json.dumps(body), kind)
-        self._answer = self._connection.getresponse()
+        self._connection = model.connection()
+        asked = json.dumps(model.body(max_tokens=tokens, stream=True))
+        self._answer = model.begin(self._connection, asked)
         self.replica = self._answer.headers["X-ModelServe-Replica"]
 
     def rest(self) -> str:
         """All that still comes."""
         with contextlib.closing(self._connection):
-            return self._answer.read().decode()
+            return str(self._answer.read().decode())
 
     def hang_up(self) -> None:
         """As a client that has seen enough."""
@@ -138,7 +125,11 @@ def test_a_scale_down_spares_the_busy_one_and_cuts_no_stream(
     assert model.pods() == []
 
 
-def test_pods_without_gpus_are_no_supply_and_block_nothing(model: Model) -> None:
+def phases(model: Model) -> list[str]:
+    return sorted(pod["status"]["phase"] for pod in model.pods())
+
+
+def test_pods_without_gpus_are_no_supply_and_block_nothing(model: Model, until: Until) -> None:
     """Invariant 8: of five on eight GPUs, four each, two serve, one waits; then all may sleep."""
     gpu = {"product": "NVIDIA-H100-80GB-HBM3", "tensorParallel": 4}
     model.apply(gpu=gpu, coldStart=QUICK, scaling={"minReplicas": 5})
@@ -148,8 +139,9 @@ def test_pods_without_gpus_are_no_supply_and_block_nothing(model: Model) -> None
     assert (limited["reason"], "3 short" in limited["message"]) == ("InsufficientGPU", True), (
         limited
     )
-    phases = sorted(pod["status"]["phase"] for pod in model.pods())
-    assert (model.count(), phases) == (3, ["Pending", "Running", "Running"])
+    two_of_three = ["Pending", "Running", "Running"]
+    until("two that run and one that waits", lambda: phases(model), lambda n: n == two_of_three)
+    assert model.count() == 3
     assert model.chat()[0] == 200
     model.apply(gpu=gpu, coldStart=QUICK, scaling={"cooldownSeconds": 30, **AT_ONCE})
     model.wait_for(".spec.replicas", 0, "deployment")
@@ -188,30 +180,20 @@ def test_an_hpa_on_the_same_deployment_is_a_conflict_while_it_is_there(
 
 
 @pytest.fixture
-def second(local_cluster: local.LocalCluster) -> Iterator["subprocess.Popen[str]"]:
+def second(
+    local_cluster: local.LocalCluster, beside: Callable[..., Any], until: Until
+) -> Iterator[None]:
     """A second operator that waits for the first one's Lease."""
-    run = local_cluster.kubeconfig.parent
-    command = [sys.executable, "-P", "-m", "modelserve", "operator"]
-    flags = [
-        f"--kubeconfig={run / 'operator.kubeconfig'}",
-        f"--token-file={run / 'gateway.token'}",
-        f"--time-scale={local_cluster.options.time_scale:g}",
-        *("--metrics-listen=127.0.0.1:0", "--identity=second"),
-    ]
-    with subprocess.Popen(
-        [*command, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stderr is not None
-        assert any("waiting for Lease" in line for line in process.stderr)
-        yield process
-        process.terminate()
-        process.communicate(timeout=20)
+    started = beside(local_cluster, workloads.OPERATOR, "--identity=second")
+    until("a second operator", started.said, lambda text: "waiting for Lease" in text)
+    yield
+    started.end()
 
 
 def test_of_two_operators_one_decides_and_the_other_takes_over(
     model: Model,
     local_cluster: local.LocalCluster,
-    second: "subprocess.Popen[str]",
+    second: None,
     count: Callable[[], int],
     until: Until,
 ) -> None:

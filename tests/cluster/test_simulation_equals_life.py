@@ -9,10 +9,9 @@ import concurrent.futures
 import json
 import statistics
 import subprocess
-import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,8 @@ from servelab.cluster import local
 from servelab.sim import running, scenario
 
 pytestmark = pytest.mark.cluster
+
+Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 SCALE = 8.0
 REQUESTS, EVERY_S, OUTPUT_TOKENS, INPUT_TOKENS = 40, 1.5, 200, 40
@@ -108,26 +109,31 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[local.LocalClu
 
 
 @pytest.fixture(scope="module")
-def lived(cluster: local.LocalCluster) -> Course:
+def run(cluster: local.LocalCluster, kubectl_for: Callable[[Path], Kubectl]) -> Kubectl:
+    """kubectl for it."""
+    return kubectl_for(cluster.kubeconfig)
+
+
+@pytest.fixture(scope="module")
+def lived(cluster: local.LocalCluster, run: Kubectl) -> Course:
     """On a node that stands."""
-    create(cluster, "GPUPool", "dgx", POOL)
-    kubectl(cluster, "wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", PATIENCE)
-    return live(cluster, "life", SPEC)
+    create(run, "GPUPool", "dgx", POOL)
+    run("wait", "gpupool/dgx", "--for=jsonpath={.status.readyNodes}=1", PATIENCE)
+    return live(run, cluster.gateway_url, "life", SPEC)
 
 
-def create(cluster: local.LocalCluster, kind: str, name: str, spec: dict[str, Any]) -> None:
+def create(kubectl: Kubectl, kind: str, name: str, spec: dict[str, Any]) -> None:
     """Apply a GPUPool or a ModelServe."""
     group = "emulator.modelserve.dev" if kind == "GPUPool" else "modelserve.dev"
     version = {"apiVersion": f"{group}/v1alpha1", "kind": kind}
     body = version | {"metadata": {"name": name}, "spec": spec}
-    kubectl(cluster, "apply", "-f", "-", stdin=json.dumps(body))
+    kubectl("apply", "-f", "-", stdin=json.dumps(body))
 
 
-def live(cluster: local.LocalCluster, name: str, spec: dict[str, Any]) -> Course:
+def live(kubectl: Kubectl, url: str, name: str, spec: dict[str, Any]) -> Course:
     """Create the model, ask, and look at what was there in the end."""
-    create(cluster, "ModelServe", name, spec)
-    kubectl(cluster, "wait", f"modelserve/{name}", "--for=condition=Ready", PATIENCE)
-    url = cluster.gateway_url
+    create(kubectl, "ModelServe", name, spec)
+    kubectl("wait", f"modelserve/{name}", "--for=condition=Ready", PATIENCE)
     began_real_s = time.monotonic() + 0.1
     with concurrent.futures.ThreadPoolExecutor(REQUESTS) as threads:
         asked = [
@@ -136,7 +142,7 @@ def live(cluster: local.LocalCluster, name: str, spec: dict[str, Any]) -> Course
         ]
         found_s = sorted(each.result(timeout=90) for each in asked)
     mine = f"{names.LABEL_MODELSERVE}={name}"
-    pods = json.loads(kubectl(cluster, "get", "pods", "-l", mine, "-o", "json"))["items"]
+    pods = json.loads(kubectl("get", "pods", "-l", mine, "-o", "json").stdout)["items"]
     first = min(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     return Course(len(pods), parts_s(first), found_s)
 
@@ -173,16 +179,6 @@ def first_token_s(gateway_url: str, model: str, at_real_s: float) -> float:
     return took_real_s * SCALE
 
 
-def kubectl(cluster: local.LocalCluster, *arguments: str, stdin: str = "") -> str:
-    program = Path(sys.executable).with_name("kubectl")
-    command: list[str] = [str(program), f"--kubeconfig={cluster.kubeconfig}", *arguments]
-    done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def near(lived_s: float, simulated_s: float) -> bool:
     """Within the bounds. Life is never quicker than its share, and slower by the machine too."""
     least_s = simulated_s * (1 - SHARE) - BUSY_REAL_S * SCALE / 4
@@ -212,9 +208,11 @@ def test_first_tokens_come_when_they_come_in_the_simulator(
     assert near(ours_s, theirs_s), (ours_s, theirs_s)
 
 
-def test_a_node_that_has_to_come_is_waited_for_as_long(cluster: local.LocalCluster) -> None:
-    create(cluster, "GPUPool", "spot", ELASTIC)
-    lived = live(cluster, "grown", ELSEWHERE)
+def test_a_node_that_has_to_come_is_waited_for_as_long(
+    cluster: local.LocalCluster, run: Kubectl
+) -> None:
+    create(run, "GPUPool", "spot", ELASTIC)
+    lived = live(run, cluster.gateway_url, "grown", ELSEWHERE)
     simulated = simulate("grown", ELASTIC, ELSEWHERE)
     assert near(lived.first_token_s[-1], simulated.first_token_s[-1]), (lived, simulated)
     assert simulated.first_token_s[-1] > BOOT_S + simulated.parts_s["weight load"]

@@ -18,7 +18,7 @@ from modelserve import errors
 from modelserve.cli import options
 from modelserve.decide import prediction
 from servelab.advice import halving, search
-from servelab.cli import outcomes, scenarios
+from servelab.cli import completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import reading
 from servelab.sweep import pool, settings, task
@@ -46,12 +46,14 @@ class Span(click.ParamType[float]):
 
 
 @click.command()
-@click.argument("trace")
+@click.argument("trace", shell_complete=completing.TRACE)
 @click.option(
     "--ttft-p95", type=Span(), required=True, help="What p95 of the time to the first token may be."
 )
-@click.option("--model", help=f"Hub name.  [default: {MODEL}]")
-@click.option("--gpu", help=f"Product label or alias.  [default: {GPU}]")
+@click.option("--model", shell_complete=completing.MODEL, help=f"Hub name.  [default: {MODEL}]")
+@click.option(
+    "--gpu", shell_complete=completing.GPU, help=f"Product label or alias.  [default: {GPU}]"
+)
 @click.option(
     "--max-replicas", type=click.IntRange(1, 1000), help=f"Most replicas.  [default: {MOST}]"
 )
@@ -234,7 +236,7 @@ def _show(
     for name, tried in rows:
         if tried is not None:
             shown.add_row(name, *_cells(tried, advised, question))
-    OUT.print(shown)
+    paper.rows(shown)
 
 
 def _cells(tried: halving.Tried, advised: halving.Tried, question: search.Question) -> list[str]:

@@ -9,10 +9,15 @@ import click
 
 from modelserve.cli import options
 from servelab.bench import figure, registry
+from servelab.cli import completing
 
 
 @click.command(epilog=f"NAME: {', '.join(registry.BENCHES)}, {registry.ALL}.")
-@click.argument("name", required=False)
+@click.argument(
+    "name",
+    required=False,
+    shell_complete=completing.among(lambda: (*registry.BENCHES, registry.ALL)),
+)
 @options.printed("JSON: one object per bench, a line each.", plain="text")
 @click.option(
     "--samples", type=click.IntRange(min=1, max=100_000), help="Default: what the bench chooses."

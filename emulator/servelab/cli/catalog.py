@@ -46,7 +46,7 @@ def _one(kind: str, name: str, *, as_json: bool) -> None:
     for key, value in entry.items():
         if key != "figures":
             shown.add_row(key, _cell(value))
-    OUT.print(shown)
+    paper.rows(shown, prose=True)
     figures = table.Table("figure", "value", "source", "where from", box=box.SIMPLE_HEAD)
     for one in entry["figures"]:
         note = f"; {one['note']}" if one["note"] else ""
@@ -54,7 +54,7 @@ def _one(kind: str, name: str, *, as_json: bool) -> None:
             one["path"], _cell(one["value"]), one["source"], f"{one['source_text']}{note}"
         )
     if entry["figures"]:
-        OUT.print(figures)
+        paper.rows(figures, prose=True)
 
 
 def _table(kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -63,10 +63,10 @@ def _table(kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
         return
     shown = table.Table(title=kind, title_justify="left", box=box.SIMPLE_HEAD)
     for column in rows[0]:
-        shown.add_column(column, overflow="fold")
+        shown.add_column(column)
     for row in rows:
         shown.add_row(*(_cell(value) for value in row.values()))
-    OUT.print(shown)
+    paper.rows(shown)
 
 
 def _cell(value: object) -> str:

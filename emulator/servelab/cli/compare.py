@@ -8,7 +8,7 @@ import click
 from click import core
 
 from modelserve.cli import options
-from servelab.cli import comparing, outcomes, scenarios
+from servelab.cli import comparing, completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import comparison, running
 from servelab.sweep import results
@@ -21,6 +21,7 @@ OUT = paper.sheet()
 @scenarios.TRACE
 @click.option(
     "--policies",
+    shell_complete=completing.POLICIES,
     default=",".join(comparison.DEFAULT),
     show_default=True,
     metavar="A,B,…",
@@ -70,7 +71,7 @@ def compare(
         f"{found.name}, seed {first.seed}: {first.requests} requests in "
         f"{first.length_s / 3600:.2f} simulated hours"
     )
-    OUT.print(outcomes.grid(came_to))
+    paper.rows(outcomes.grid(came_to, paper.room()))
 
 
 def _unasked() -> bool:

@@ -33,7 +33,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--kubelet-client-ca", type=_FILE, help="Whose client certificates are let in.")
 @click.option("--kubelet-cert", type=_FILE, help="Without it, no kubelet API: no kubectl logs.")
-@click.option("--kubelet-key", type=_FILE)
+@click.option("--kubelet-key", type=_FILE, help="The private key of the certificate.")
 @click.option(
     "--kubelet-self-signed",
     is_flag=True,

@@ -111,7 +111,9 @@ def engine(ctx: click.Context, /, **given: Any) -> None:
         found = orders.recipes(order(ctx))
         admin = _admin(given["admin_listen"], given["admin_token_file"])
     except errors.UsageError as error:
-        raise click.UsageError(f"{error}{'; ' + error.hint if error.hint else ''}") from error
+        # As the engine's own parser ends: its usage, its message, exit code 2.
+        _log(f"{error.told()}\n")
+        ctx.exit(2)
     except errors.StartRefused as error:
         _log(f"{error}\n")
         ctx.exit(1)

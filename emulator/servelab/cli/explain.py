@@ -13,6 +13,7 @@ from modelserve.api.spec import EngineType, Loader, Quantization
 from modelserve.catalog import gpus, models
 from modelserve.cli import options
 from modelserve.decide import coldstart
+from servelab.cli import completing
 from servelab.explain import answer, question
 from servelab.report import paper
 
@@ -24,8 +25,13 @@ _TOKENS = click.IntRange(1, 10_000_000)
 
 
 @click.command()
-@click.argument("model", required=False)
-@click.option("--gpu", required=True, help="Product label, catalogue key or alias, such as h100.")
+@click.argument("model", required=False, shell_complete=completing.MODEL)
+@click.option(
+    "--gpu",
+    required=True,
+    shell_complete=completing.GPU,
+    help="Product label, catalogue key or alias, such as h100.",
+)
 @click.option(
     "--tp",
     type=click.Choice(["1", "2", "4", "8"]),
@@ -35,7 +41,11 @@ _TOKENS = click.IntRange(1, 10_000_000)
 )
 @click.option("--quantization", type=_QUANTIZATIONS, default="none", show_default=True)
 @click.option("--engine", type=_ENGINES, default="vllm", show_default=True)
-@click.option("--storage", help="Storage class the weights come from, such as nvme or s3.")
+@click.option(
+    "--storage",
+    shell_complete=completing.STORAGE,
+    help="Storage class the weights come from, such as nvme or s3.",
+)
 @click.option("--loader", type=_LOADERS, default="default", show_default=True)
 @click.option("--max-model-len", type=_TOKENS, help="Default: 8192, or the model's context.")
 @click.option(
@@ -140,7 +150,7 @@ def _show_steps(found: answer.Explanation) -> None:
         parts = one.parts.by_name()
         cells = [_ms(parts[name]) for name in names]
         shown.add_row(str(one.batch), _ms(one.step_s), *cells, one.limit.hardware)
-    OUT.print(shown)
+    paper.rows(shown)
 
 
 def _show_speeds(found: answer.Explanation) -> None:
@@ -150,7 +160,7 @@ def _show_speeds(found: answer.Explanation) -> None:
     for one in found.speeds:
         rates = (f"{one.output_tokens_per_s:.0f}", f"{one.requests_per_s:.2f}")
         shown.add_row(str(one.batch), _ms(one.ttft_s), _ms(one.tpot_s), *rates)
-    OUT.print(shown)
+    paper.rows(shown)
 
 
 def _ms(seconds: float) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 import pydantic
-from rich import console as rich_console
 from rich import table as rich_table
 
 from modelserve import errors, ports
@@ -16,6 +15,7 @@ from modelserve.api import names
 from modelserve.cli import options, target
 from servelab.cli import where
 from servelab.node.faults import annotations
+from servelab.report import paper
 
 KINDS = {
     "pod": ports.PODS,
@@ -24,8 +24,7 @@ KINDS = {
     "gpupool": ports.GPUPOOLS,
 }
 MANAGER = "servelab-fault"
-# Columns of a table that goes to a file or another program, where nothing is to be cut.
-PIPED_WIDTH = 240
+TYPES = click.Choice([kind.value for kind in api.FaultType])
 
 
 class Target(click.ParamType[tuple[str, str]]):
@@ -55,8 +54,12 @@ def fault() -> None:
     """Let things go wrong on emulated nodes: images, weights, GPUs, engines, nodes."""
 
 
-@fault.command("inject")
-@click.argument("type", type=click.Choice([kind.value for kind in api.FaultType]))
+@fault.command(
+    "inject",
+    short_help="Let a fault befall a pod, a node or a pool.",
+    epilog=f"TYPE: {', '.join(TYPES.choices)}.",
+)
+@click.argument("type", type=TYPES, metavar="TYPE")
 @click.argument("target", type=Target())
 @_namespace
 @options.kubeconfig
@@ -95,7 +98,7 @@ def inject(
     try:
         made = api.Fault.model_validate(given)
     except pydantic.ValidationError as error:
-        raise errors.InputError(api.sentence(error)) from error
+        raise _refusal(error) from error
     if made.of_node and target[0] == "pod":
         raise errors.InputError(f"{type} befalls nodes: name node/NAME or pool/NAME")
     _change(target, namespace, kubeconfig, lambda found: (*found, made))
@@ -105,14 +108,22 @@ def inject(
         click.echo(f"{'/'.join(target)}: {annotations.sentence(made)}")
 
 
-@fault.command("clear")
+def _refusal(error: pydantic.ValidationError) -> Exception:
+    """By the name of the flag, where one is wrong by itself."""
+    first, context = error.errors()[0], click.get_current_context()
+    flag = next((p for p in context.command.params if (p.name,) == first["loc"]), None)
+    if flag is None:
+        return errors.InputError(api.sentence(error))
+    said = first["msg"].removeprefix("Input ")
+    return click.BadParameter(f"{first['input']} {said}", context, flag)
+
+
+@fault.command("clear", short_help="Take back what was injected.")
 @click.argument("target", type=Target())
 @_namespace
 @options.kubeconfig
 @click.option("--name", default=None, help="Only the fault of that name.")
-@click.option(
-    "--type", "kind", type=click.Choice([k.value for k in api.FaultType]), help="Only this type."
-)
+@click.option("--type", "kind", type=TYPES, metavar="TYPE", help="Only this type.")
 @options.printed(plain="text")
 def clear(
     target: tuple[str, str],
@@ -137,7 +148,7 @@ def clear(
         click.echo(f"{'/'.join(target)}: {len(gone)} taken back")
 
 
-@fault.command("list")
+@fault.command("list", short_help="Faults there are, and which hold now.")
 @_namespace
 @options.kubeconfig
 @options.printed("JSON: a list.")
@@ -158,15 +169,14 @@ def list_faults(namespace: str | None, kubeconfig: str | None, as_json: bool) ->
         click.echo(where.as_json([row.to_json() for row in found]))
         return
     table = rich_table.Table(box=None)
-    table.add_column("on", overflow="fold")
-    for heading in ("type", "name", "from", "until", "now"):
-        table.add_column(heading, no_wrap=True)
+    for heading in ("on", "type", "name", "from", "until", "now"):
+        table.add_column(heading)
     for row in found:
         table.add_row(*row.cells())
-    console = rich_console.Console()
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    console.print(table if found else "no faults")
+    if found:
+        paper.rows(table)
+    else:
+        click.echo("no faults")
 
 
 def _change(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich import box, table
 
 from modelserve import errors
+from servelab.report import paper
 from servelab.sim import outcome, running
 
 NAMES = (
@@ -38,13 +39,22 @@ def row(one: outcome.Outcome) -> Sequence[str]:
     return cells if one.cost != one.cost else [*cells, f"{one.cost:.2f}"]
 
 
-def grid(outcomes: Sequence[outcome.Outcome]) -> table.Table:
-    """A row for each policy."""
+def grid(outcomes: Sequence[outcome.Outcome], room: int | None = None) -> table.Table:
+    """A row for each policy; a column, where only that fits into ``room`` columns of a terminal."""
+    lines = [header(priced=outcomes[0].cost == outcomes[0].cost), *map(row, outcomes)]
+    across = _table(lines)
+    if room is None or paper.columns_of(across) <= room:
+        return across
+    down = _table(list(zip(*lines, strict=True)))
+    return down if paper.columns_of(down) <= room else across
+
+
+def _table(lines: Sequence[Sequence[str]]) -> table.Table:
     shown = table.Table(box=box.SIMPLE_HEAD)
-    for number, name in enumerate(header(priced=outcomes[0].cost == outcomes[0].cost)):
+    for number, name in enumerate(lines[0]):
         shown.add_column(name, justify="right" if number else "left")
-    for one in outcomes:
-        shown.add_row(*row(one))
+    for cells in lines[1:]:
+        shown.add_row(*cells)
     return shown
 
 

@@ -2,18 +2,17 @@
 
 import os
 import signal
-import sys
 import time
 from pathlib import Path
 
 import click
-from rich import console as rich_console
 from rich import table as rich_table
 
 from modelserve import errors
 from modelserve.cli import options
-from servelab.cli import where
-from servelab.cluster import home, orders, record, workloads
+from servelab.cli import completing, where
+from servelab.cluster import home, lastwords, orders, record, releases, workloads
+from servelab.report import paper
 
 DOWN_TIMEOUT_REAL_S = 30.0
 POLL_REAL_S = 0.1
@@ -36,7 +35,11 @@ def status(name: str, data_dir: Path | None, as_json: bool) -> None:
         table.add_column(heading)
     for process, found in running.children.items():
         table.add_row(process, "running" if found.alive() else "ended", str(found.pid))
-    rich_console.Console(file=sys.stdout).print(table)
+    paper.rows(table)
+    for process, found in running.children.items():
+        if not found.alive():
+            again = where.command(f"restart {process}", running.name, data_dir)
+            click.echo(f"\n{process} has ended; to start it again: {again}")
     click.echo(f"\n{where.next_steps(running)}")
 
 
@@ -48,7 +51,8 @@ def down(name: str, data_dir: Path | None) -> None:
     directory = where.directory(name, data_dir)
     running = record.read(directory)
     if running is None:
-        click.echo(f"no local cluster runs in {directory}")
+        click.echo(f"no local cluster runs in {directory}{_ended(directory)}")
+        lastwords.forget(directory)
         return
     if running.alive():
         os.kill(running.supervisor.pid, signal.SIGTERM)
@@ -61,8 +65,12 @@ def down(name: str, data_dir: Path | None) -> None:
     click.echo(f"cleared what the crashed local cluster {running.name!r} had left")
 
 
+def _processes() -> list[str]:
+    return [*workloads.ALL, *releases.Component]
+
+
 @click.command()
-@click.argument("process")
+@click.argument("process", shell_complete=completing.among(_processes))
 @where.name_option
 @where.data_dir_option
 @click.option("-f", "--follow", is_flag=True, help="Go on printing what is added.")
@@ -103,16 +111,20 @@ def _require(name: str, data_dir: Path | None) -> record.Record:
     directory = where.directory(name, data_dir)
     running = record.read(directory)
     if running is None:
-        raise errors.SetUpError(
-            f"no local cluster runs in {directory}: start one with "
-            + where.command("up", name, data_dir)
-        )
+        start = f"start one with {where.command('up', name, data_dir)}"
+        raise errors.SetUpError(f"no local cluster runs in {directory}: {start}{_ended(directory)}")
     if not running.alive():
         raise errors.SetUpError(
             f"the local cluster in {directory} crashed; to clear what it left: "
             + where.command("down", name, data_dir)
         )
     return running
+
+
+def _ended(directory: Path) -> str:
+    """Why the one before ended, if nobody stopped it."""
+    why = lastwords.read(directory)
+    return f"\nThe last one ended {why}" if why else ""
 
 
 def _wait_for_end(running: record.Record) -> None:

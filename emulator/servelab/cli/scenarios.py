@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,9 +12,10 @@ import click
 from rich import console, progress
 
 from modelserve import errors
-from servelab.sim import reading
+from servelab.cli import completing
+from servelab.sim import checking, reading, scenario, traffic
 from servelab.sweep import settings, task
-from servelab.workload import tracefile
+from servelab.workload import servegen, tracefile
 
 # A bar is worth showing for runs that take longer than this.
 PATIENCE_REAL_S = 2.0
@@ -48,16 +50,36 @@ class Found:
         self.scenario = reading.validate(self.document)
 
     def check_traces(self) -> None:
-        """Raises InputError, with the line, for a trace that is not there."""
+        """Raises InputError, with the line, for a trace, table or client that is not there."""
         for number, model in enumerate(self.scenario.models):
             for stream, one in enumerate(model.traffic):
-                path = None if one.trace is None else self.lines.path(one.trace)
-                if path is None or path.exists():
-                    continue
-                known = ", ".join(tracefile.PACKAGED)
-                said = f"there is no trace {path}; with the package come {known}"
-                place = ("models", number, "traffic", stream, "trace")
-                raise errors.InputError(reading.sentence_at(self.document, place, said))
+                place = ("models", number, "traffic", stream)
+                if one.trace is not None:
+                    self._check_file(one.trace, (*place, "trace"), tracefile.PACKAGED)
+                if one.serve_gen is not None:
+                    fields = ["rates"] if traffic.has_lengths(one) else ["rates", "lengths"]
+                    for field in fields:
+                        self._check_client(one.serve_gen, field, (*place, "serveGen"))
+
+    def _check_client(self, said: scenario.ServeGen, field: str, place: checking.Place) -> None:
+        name = getattr(said, field)
+        self._check_file(name, (*place, field), tracefile.TABLES)
+        path = self.lines.path(name)
+        if path is not None and not path.is_file():
+            return  # a pipe is read once
+        try:
+            servegen.check(self.lines(name), said.client, name)
+        except errors.UnknownName as error:
+            told = reading.sentence_at(self.document, (*place, "client"), f"in {name}: {error}")
+            raise errors.InputError(told) from error
+
+    def _check_file(self, name: str, place: checking.Place, packaged: Iterable[str]) -> None:
+        path = self.lines.path(name)
+        if path is None or (path.exists() and not path.is_dir()):
+            return
+        why = f"{path} is a directory" if path.is_dir() else f"there is no {path}"
+        said = f"{why}; with the package come {', '.join(packaged)}"
+        raise errors.InputError(reading.sentence_at(self.document, place, said))
 
 
 def _read(path: Path) -> str:
@@ -121,7 +143,7 @@ class Bar:
             self._bar.stop()
 
 
-SCENARIO = click.argument("scenario")
+SCENARIO = click.argument("scenario", shell_complete=completing.SCENARIO)
 SEED = click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), help="Default: the scenario's own."
 )

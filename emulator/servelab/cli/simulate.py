@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from modelserve.cli import options
-from servelab.cli import outcomes, scenarios
+from servelab.cli import completing, outcomes, scenarios
 from servelab.report import chart, paper
 from servelab.sim import outcome, running
 
@@ -23,6 +23,7 @@ SHOWN = 12
 @scenarios.TRACE
 @click.option(
     "--policy",
+    shell_complete=completing.POLICY,
     default="committed",
     show_default=True,
     help=f"One of {', '.join(running.policies())}.",
@@ -80,7 +81,7 @@ def _show(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) ->
         f"{found.name}, policy {run.policy}, seed {run.seed}: {came_to.requests} requests in "
         f"{length_h:.2f} simulated hours on {run.gpus} GPUs"
     )
-    OUT.print(outcomes.grid([came_to]))
+    paper.rows(outcomes.grid([came_to], paper.room()))
     for model in run.models:
         points = [(at_s - run.start_s, float(count)) for at_s, count in model.ledger.ready]
         OUT.print(chart.steps(points, came_to.length_s, label=f"{model.name}: ready replicas"))

@@ -11,7 +11,7 @@ from rich import box, table
 
 from modelserve import errors
 from modelserve.cli import options
-from servelab.cli import outcomes, scenarios
+from servelab.cli import completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import running
 from servelab.sweep import journal, plan, pool, results, settings, summary, surroundings, sweeping
@@ -34,6 +34,7 @@ Work = Callable[[sweeping.Memory], Figures]
 )
 @click.option(
     "--policies",
+    shell_complete=completing.POLICIES,
     default="committed",
     show_default=True,
     metavar="A,B,…",
@@ -86,6 +87,8 @@ def sweep(
     found = scenarios.Found(scenario)
     given = [settings.parse(each, found.document.content) for each in fields]
     points = plan.points(found.document, given, names, seeds)
+    if not any("traffic" in each.place for each in given):
+        found.check_traces()
     digest = surroundings.digest((point.content for point in points), found.lines)
     count = workers or pool.cores()
     run = functools.partial(pool.local, workers=count)
@@ -131,10 +134,12 @@ def _show(
         click.echo(json.dumps(document))
         return
     written = "" if out is None else f", all of them in {out}"
-    OUT.print(f"{name}: {runs} runs of {len(setups)} combinations{written}")
+    many = "combination" if len(setups) == 1 else "combinations"
+    times = "run" if runs == 1 else "runs"
+    OUT.print(f"{name}: {runs} {times} of {len(setups)} {many}{written}")
     OUT.print("No other beats these in both cost and p95 of TTFT:" if front else "None served 95 %")
     if front:
-        OUT.print(_grid(front))
+        paper.rows(_grid(front))
 
 
 def _grid(front: Sequence[summary.Setup]) -> table.Table:

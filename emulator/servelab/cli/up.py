@@ -1,5 +1,6 @@
 """``servelab up``: starts a local cluster, in the foreground or behind."""
 
+import datetime
 import json
 import os
 import signal
@@ -12,11 +13,13 @@ from pathlib import Path
 import click
 
 from modelserve import errors
+from modelserve.cli import lazy
 from modelserve.cli import options as cli_options
 from servelab.cli import where
 from servelab.cluster import (
     binaries,
     control_plane,
+    lastwords,
     local,
     orders,
     record,
@@ -85,7 +88,9 @@ def up(
             _run(options, supervise=supervise)
     except KeyboardInterrupt:
         # `servelab down` and Ctrl-C are the ordinary ends of a cluster, but not of a start.
-        raise click.ClickException("interrupted before the cluster was ready") from None
+        raise lazy.Interrupted("interrupted before the cluster was ready") from None
+    except BrokenPipeError:
+        raise  # who read our output has left
     except OSError as failure:
         # A full disk shows wherever something is written.
         where_ = failure.filename or options.directory
@@ -96,6 +101,7 @@ def _run(options: local.Options, *, supervise: bool) -> None:
     """Start, serve until told to end, stop."""
     reporter = reporting.Plain(sys.stderr) if supervise else reporting.for_stream()
     cluster = local.LocalCluster(options, reporter)
+    lastwords.forget(options.directory)
     begun_real_s = time.monotonic()
     with reporting.closing(reporter):
         cluster.start()
@@ -110,6 +116,11 @@ def _run(options: local.Options, *, supervise: bool) -> None:
         _serve(cluster, options)
     except KeyboardInterrupt:
         click.echo("stopping", err=True)
+    except (errors.ModelServeError, OSError) as failure:
+        if supervise:
+            at = datetime.datetime.now().astimezone().isoformat(" ", "seconds")
+            lastwords.write(options.directory, f"at {at}: {failure}", keep=options.keeps)
+        raise
     finally:
         for number in ENDING:
             signal.signal(number, signal.SIG_IGN)

@@ -72,7 +72,7 @@ def _table(title: str, groups: Mapping[str, scoring.Summary]) -> None:
             f"{one.bias:+.1%}",
             f"{one.within_25_percent:.0%}",
         )
-    OUT.print(shown)
+    paper.rows(shown)
 
 
 def _show_worst(scores: Sequence[scoring.Score]) -> None:
@@ -81,7 +81,7 @@ def _show_worst(scores: Sequence[scoring.Score]) -> None:
         values = (f"{one.measured:.4g}", f"{one.simulated:.4g}", f"{one.error:+.0%}")
         shown.add_row(one.point.id, one.metric, *values)
     if scores:
-        OUT.print(shown)
+        paper.rows(shown)
 
 
 def _show_skipped(skipped: Sequence[scoring.Skipped]) -> None:
@@ -92,7 +92,7 @@ def _show_skipped(skipped: Sequence[scoring.Skipped]) -> None:
     for why, ids in sorted(by_reason.items(), key=lambda item: -len(item[1])):
         shown.add_row(ids[0] if len(ids) == 1 else f"{ids[0]} and {len(ids) - 1} more", why)
     if skipped:
-        OUT.print(shown)
+        paper.rows(shown)
 
 
 def _grid(first: str, *others: str) -> table.Table:

@@ -171,6 +171,10 @@ class LocalCluster:
         if running is not None:
             running.family.close()
 
+    def command(self, name: str) -> Sequence[str]:
+        """The words that start a process; for one more of it, with flags that differ put after."""
+        return tuple(self._require().workloads.command(name).arguments)
+
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """End one process at once, as a crash would. InputError if it does not run."""
         family = self._require().family
@@ -189,11 +193,8 @@ class LocalCluster:
         self.start_processes([name])
 
     def deaths(self) -> Sequence[processes.Death]:
-        """Processes that ended by themselves since the last call."""
-        found = self._require().family.deaths()
-        if found:
-            self._write_record(ready=True)
-        return found
+        """Processes that ended by themselves since the last call; the record still names them."""
+        return self._require().family.deaths()
 
     def _start_control_plane(self, found: binaries.Binaries) -> None:
         addresses = workloads.Addresses.choose(self.options.gateway_port)

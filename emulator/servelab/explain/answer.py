@@ -10,7 +10,7 @@ from typing import Any
 
 from modelserve.api import quantities
 from modelserve.decide import coldstart, fit, nodefacts
-from modelserve.engines import kv, steplaw
+from modelserve.engines import kv, steplaw, stepparts
 from servelab.explain.question import Question
 
 # Which part of the hardware a part of a step waits for.
@@ -39,7 +39,7 @@ class Speed:
     """A batch of equal requests. Times are seconds; rates are of the whole replica."""
 
     batch: int
-    parts: steplaw.StepParts
+    parts: stepparts.StepParts
     step_s: float
     ttft_s: float
     tpot_s: float
@@ -89,7 +89,7 @@ def answer(question: Question) -> Explanation:
     held = kv.sequences(launch, question.gpu, tokens)
     users = max(1, min(launch.max_sequences, held)) if verdict.fits else 0
     plan = coldstart.plan(launch, question.gpu, nodefacts.node_rates({}), nodefacts.CacheState())
-    prefill = law.prefill_parts(question.input_tokens)
+    prefill = stepparts.of_prompt(law, question.input_tokens)
     return Explanation(
         question=question,
         fit=verdict,
@@ -193,7 +193,7 @@ def room(found: Explanation) -> str:
 
 def _speed(question: Question, law: steplaw.StepLaw, batch: int) -> Speed:
     prompt, output = question.input_tokens, question.output_tokens
-    parts = law.parts(batch, batch * (prompt + output // 2))
+    parts = stepparts.of_step(law, batch, batch * (prompt + output // 2))
     first_s = law.first_token_s(prompt)
     service_s = law.service_s(prompt, output, batch)
     step_s = parts.total_s

@@ -99,20 +99,37 @@ def test_nvidia_smi_shows_what_the_engine_holds(run: Run) -> None:
     assert int(used[1][0]) == 0  # the engine takes one GPU of two
 
 
-def test_a_gpu_is_busy_while_its_engine_is(emulated: Any, run: Run) -> None:
-    dial = emulated.get("pod", "llm")["metadata"]["annotations"]["emulator.modelserve.dev/dial"]
-    asked = {"model": MODEL, "prompt": "hello", "max_tokens": 8000, "ignore_eos": True}
+@pytest.fixture
+def busy(emulated: Any, pod: str) -> Iterator[None]:
+    """The engine has requests, one after the other, as long as the test looks."""
+    dial = emulated.get("pod", pod)["metadata"]["annotations"]["emulator.modelserve.dev/dial"]
+    asked = {"model": MODEL, "prompt": "hello", "max_tokens": 1000, "ignore_eos": True}
     url, body = f"http://{dial}/v1/completions", json.dumps(asked).encode()
     request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
-    clients = [threading.Thread(target=urllib.request.urlopen, args=(request,)) for _ in range(4)]
+    over = threading.Event()
+
+    def ask() -> None:
+        while not over.is_set():
+            urllib.request.urlopen(request, timeout=30).close()
+
+    clients = [threading.Thread(target=ask) for _ in range(4)]
     for client in clients:
         client.start()
-    query = ("--query-gpu=utilization.gpu,power.draw", "--format=csv,noheader,nounits")
-    busy, idle = (line.split(", ") for line in run("nvidia-smi", *query).splitlines())
+    yield
+    over.set()
     for client in clients:
         client.join()
-    assert int(busy[0]) > 50 > int(idle[0])
-    assert float(busy[1]) > 2 * float(idle[1])
+
+
+def test_a_gpu_is_busy_while_its_engine_is(emulated: Any, busy: None, run: Run) -> None:
+    query = ("--query-gpu=utilization.gpu,power.draw", "--format=csv,noheader,nounits")
+
+    def lines() -> list[list[str]]:
+        return [line.split(", ") for line in run("nvidia-smi", *query).splitlines()]
+
+    one, other = emulated.until("a busy GPU", lines, lambda told: int(told[0][0]) > 50)
+    assert int(other[0]) < 50
+    assert float(one[1]) > 2 * float(other[1])
 
 
 @pytest.mark.parametrize("websockets", ["true", "false"])

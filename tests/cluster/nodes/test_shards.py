@@ -2,12 +2,12 @@
 
 import json
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+from servelab.cluster import workloads
 
 pytestmark = pytest.mark.cluster
 
@@ -44,35 +44,26 @@ DEPLOYMENT = {
 class Shards:
     """Emulators by name, on one control plane."""
 
-    def __init__(self, emulated: Any) -> None:
+    def __init__(self, emulated: Any, beside: Callable[..., Any]) -> None:
         self.emulated = emulated
-        self.emulators: dict[str, subprocess.Popen[str]] = {}
+        self.emulators: dict[str, Any] = {}
         self.ports: dict[str, int] = {}
+        self._beside = beside
 
     def start(self, name: str) -> None:
         """Start one, and wait until it says that it is ready."""
-        run = self.emulated.cluster.kubeconfig.parent
-        command = [sys.executable, "-P", "-m", "servelab", "emulator"]
-        flags = [
-            *("--workers=1", f"--shard={name}"),
-            f"--kubeconfig={run / 'emulator.kubeconfig'}",
-            f"--kubelet-client-ca={run / 'pki' / 'ca.crt'}",
-            f"--kubelet-cert={run / 'pki' / 'kubelet.crt'}",
-            f"--kubelet-key={run / 'pki' / 'kubelet.key'}",
-        ]
-        started = subprocess.Popen([*command, *flags], stdout=subprocess.PIPE, text=True)
-        self.emulators[name] = started
-        assert started.stdout is not None
-        self.ports[name] = json.loads(started.stdout.readline())["kubeletPort"]
+        cluster = self.emulated.cluster
+        flags = ("--workers=1", f"--shard={name}", f"--data-dir={cluster.home.directory / name}")
+        emulator = self._beside(cluster, workloads.EMULATOR, *flags)
+        self.emulators[name] = emulator
+        line = self.emulated.until(
+            f"{name} to be ready",
+            lambda: [each for each in emulator.said().splitlines() if each.startswith("{")],
+        )[0]
+        self.ports[name] = json.loads(line)["kubeletPort"]
 
-    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        found = self.emulators.pop(name)
-        found.send_signal(number)
-        found.communicate(timeout=15)
-
-    def close(self) -> None:
-        for name in list(self.emulators):
-            self.kill(name, signal.SIGTERM)
+    def kill(self, name: str) -> None:
+        self.emulators.pop(name).end(signal.SIGKILL)
 
     def holders(self) -> dict[str, str]:
         """Who plays each node."""
@@ -99,19 +90,16 @@ class Shards:
 
 
 @pytest.fixture(scope="module")
-def shards(start_emulated: Callable[..., Any]) -> Iterator[Shards]:
+def shards(start_emulated: Callable[..., Any], beside: Callable[..., Any]) -> Shards:
     emulated = start_emulated(1.0)
-    found = Shards(emulated)
-    try:
-        for name in ("a", "b"):
-            found.start(name)
-        emulated.apply(POOL)
-        emulated.kubectl("wait", "--for=condition=Ready", "gpupool/dgx", "--timeout=60s")
-        emulated.apply(DEPLOYMENT)
-        emulated.rolled_out("spread")
-        yield found
-    finally:
-        found.close()
+    found = Shards(emulated, beside)
+    for name in ("a", "b"):
+        found.start(name)
+    emulated.apply(POOL)
+    emulated.kubectl("wait", "--for=condition=Ready", "gpupool/dgx", "--timeout=60s")
+    emulated.apply(DEPLOYMENT)
+    emulated.rolled_out("spread")
+    return found
 
 
 def test_both_play_nodes(shards: Shards) -> None:

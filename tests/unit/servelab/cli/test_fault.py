@@ -18,8 +18,11 @@ def fault(*arguments: str) -> testing.Result:
         (("inject", "Nope", "pod/a"), "'Nope' is not one of 'ImagePullError'"),
         (("inject", "NodeLost", "pod/a"), "NodeLost befalls nodes: name node/NAME or pool/NAME"),
         (("inject", "XID", "pod/a", "--factor", "3"), "factor acts only in faults of type Slow"),
-        (("inject", "XID", "pod/a", "--for", "0"), "Input should be greater than 0"),
-        (("inject", "XID", "pod/a", "--probability", "2"), "Input should be less than or equal"),
+        (("inject", "XID", "pod/a", "--for", "0"), "'--for': 0.0 should be greater than 0"),
+        (
+            ("inject", "XID", "pod/a", "--probability", "2"),
+            "'--probability': 2.0 should be less than or equal",
+        ),
         (("clear", "pod"), "write pod/NAME, node/NAME or pool/NAME"),
     ],
 )

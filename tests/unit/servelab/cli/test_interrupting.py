@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,20 @@ def started(*words: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+@contextlib.contextmanager
+def read_by(process: subprocess.Popen[str], pipe: Path) -> Iterator[None]:
+    """Once it reads the pipe; fails with its log if it ends before."""
+    while True:
+        # Without a reader, opening it without waiting is an error.
+        with contextlib.suppress(OSError):
+            end = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    yield
+    os.close(end)
 
 
 def interrupted(process: subprocess.Popen[str]) -> tuple[int, str]:
@@ -50,7 +65,7 @@ def test_a_command_at_its_work_ends_with_130_and_no_traceback(
 ) -> None:
     pipe = tmp_path / "input.yaml"
     os.mkfifo(pipe)
-    with started(*words, str(pipe)) as process, pipe.open("w"):  # once it reads
+    with started(*words, str(pipe)) as process, read_by(process, pipe):
         assert interrupted(process) == (130, "interrupted\n")
 
 
@@ -68,3 +83,18 @@ def test_an_engine_that_serves_ends_with_130_and_no_traceback() -> None:
         assert process.stdout.readline()
         code, log = interrupted(process)
     assert (code, "Traceback" in log) == (130, False)
+
+
+def test_a_cluster_that_starts_ends_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    binaries, data = tmp_path / "bin", tmp_path / "data"
+    binaries.mkdir()
+    for name in ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"):
+        (binaries / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (binaries / name).chmod(0o755)
+    with started("up", f"--kubernetes-bin={binaries}", f"--data-dir={data}") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("starting etcd")
+        code, log = interrupted(process)
+    assert (code, "Traceback" in log) == (130, False)
+    assert "interrupted before the cluster was ready" in log
+    assert not (data / "run").exists()

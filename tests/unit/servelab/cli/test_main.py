@@ -5,13 +5,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click import testing
 
 from modelserve import cli as modelserve_cli
 from servelab import cli
-from servelab.cluster import directories
+from servelab.cluster import directories, record
 
 
 def invoke(*arguments: str) -> testing.Result:
@@ -124,3 +125,50 @@ def test_what_the_script_asks_is_answered_with_commands() -> None:
     ]
     done = subprocess.run(words, env={**os.environ, **asked}, capture_output=True, text=True)
     assert done.stdout == "plain,explain\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [("simulat", "did you mean simulate"), ("xyzzy", "No such command 'xyzzy'.")],
+)
+def test_a_command_that_there_is_not_is_answered_with_the_nearest(typed: str, told: str) -> None:
+    result = invoke(typed)
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+def test_what_the_locale_cannot_print_is_no_error(tmp_path: Path) -> None:
+    scenario = tmp_path / "mine.yaml"
+    pool, traffic = "{gpu: h100}", "[{steady: {perSecond: 1, seconds: 2}}]"
+    spec = "{model: {name: llama-3.1-8b}, gpu: {product: NVIDIA-H100-80GB-HBM3}}"
+    scenario.write_text(f"pools: [{pool}]\nmodels: [{{spec: {spec}, traffic: {traffic}}}]\n")
+    runner = testing.CliRunner(charset="ascii")
+    result = runner.invoke(cli.main, ["simulate", str(scenario)], prog_name="servelab")
+    assert (result.exit_code, result.exception) == (0, None)
+    assert "0 ? 1  Activation" in result.output
+
+
+def test_no_command_of_a_group_is_described_by_half_a_sentence() -> None:
+    described = invoke("fault", "--help").output.partition("Commands:")[2]
+    assert described.count(".\n") == 3
+
+
+def test_status_names_a_process_that_has_ended_and_how_to_start_it_again(tmp_path: Path) -> None:
+    ended = record.Process(pid=1, started_at="long ago")
+    ours = record.Process.of(os.getpid())
+    urls = {"api": "https://127.0.0.1:1", "gateway": "http://127.0.0.1:2"}
+    record.Record(
+        name="default",
+        supervisor=ours,
+        children={"etcd": ours, "emulator": ended},
+        kubeconfig="kubeconfig",
+        urls=urls,
+        time_scale=1.0,
+        kubernetes="v1.37.2",
+        keep=True,
+        ready=True,
+    ).write(tmp_path)
+    result = invoke("status", "--data-dir", str(tmp_path))
+    assert result.exit_code == 0
+    assert "emulator has ended; to start it again: `servelab restart emulator" in result.output
+    assert "etcd has ended" not in result.output

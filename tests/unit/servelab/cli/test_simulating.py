@@ -142,6 +142,46 @@ def test_a_trace_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path:
     assert "small.yaml, line 7: models.0.traffic.0.trace: there is no" in done.output
 
 
+@pytest.mark.parametrize(
+    ("traffic", "told"),
+    [
+        pytest.param(
+            "trace: .",
+            "models.0.traffic.0.trace: {folder} is a directory; with the package come azure-code",
+            id="directory",
+        ),
+        pytest.param(
+            "serveGen: {client: m-mid/92, seconds: 9}",
+            "models.0.traffic.0.serveGen.client: in servegen-clients: unknown client 'm-mid/92'; "
+            "did you mean m-mid/29",
+            id="client",
+        ),
+        pytest.param(
+            "serveGen: {client: m-mid/29, lengths: ., seconds: 9}",
+            "models.0.traffic.0.serveGen.lengths: {folder} is a directory; with the package come",
+            id="table",
+        ),
+    ],
+)
+def test_traffic_from_what_is_not_there_is_told_with_line_and_names(
+    tmp_path: Path, traffic: str, told: str
+) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text(re.sub(r"- gamma:(.|\n)*tail", f"- {traffic}\ntail", SCENARIO))
+    done = call("simulate", str(path))
+    assert done.exit_code == 2
+    assert f"small.yaml, line 7: {told.format(folder=tmp_path)}" in done.output
+
+
+def test_a_client_whose_lengths_are_given_needs_no_table_of_them(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    traffic = (
+        "serveGen: {client: m-mid/29, lengths: ., seconds: 9}\n        input: 9\n        output: 9"
+    )
+    path.write_text(re.sub(r"- gamma:(.|\n)*tail", f"- {traffic}\ntail", SCENARIO))
+    assert call("simulate", str(path)).exit_code == 0
+
+
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs a device that is full")
 def test_a_full_disk_is_told_in_a_sentence(scenario: str) -> None:
     command = [sys.executable, "-m", "servelab", "simulate", scenario, "--json"]

@@ -98,6 +98,16 @@ def test_a_file_holds_the_fields_and_the_figures_of_compare(scenario: str, tmp_p
     assert rows[1]["gpu_hours"] == str(figures["gpu_hours"])
 
 
+def test_rows_are_the_same_on_one_process_and_on_two(scenario: str, tmp_path: Path) -> None:
+    written = []
+    for workers in ("1", "2"):
+        out = tmp_path / f"{workers}.csv"
+        assert call(scenario, *FIELDS, "--workers", workers, "--out", str(out)).exit_code == 0
+        written.append(out.read_bytes())
+    assert written[0] == written[1]
+    assert len(written[0].splitlines()) == 1 + 3 * 2
+
+
 def test_json_tells_the_front(scenario: str) -> None:
     done = call(scenario, *FIELDS, "--workers", "1", "-o", "json")
     found = json.loads(done.output)
@@ -146,6 +156,16 @@ def test_what_cannot_be_swept_is_told_before_anything_runs(
     done = call(scenario, *words)
     assert done.exit_code == 2
     assert complaint in " ".join(done.output.split())
+
+
+def test_a_client_that_is_not_there_is_told_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "other.yaml"
+    generated = "gamma: {perSecond: 2, cv: 3, seconds: 60}"
+    path.write_text(SCENARIO.replace(generated, "serveGen: {client: m-mid/92, seconds: 9}"))
+    done = call(str(path), "--set", "scaling.maxReplicas=1,2")
+    assert done.exit_code == 2
+    assert "other.yaml, line 8: models.0.traffic.0.serveGen.client: in" in done.output
+    assert "did you mean m-mid/29?" in done.output
 
 
 def test_a_bad_row_of_a_trace_is_told_with_its_line(scenario: str, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_part_may_begin_within_a_window() -> None:
         pytest.param(HEAD + "m,1,0,nan,1,Gamma,1,1\n", "line 2: .*negative", id="nan"),
         pytest.param(ROWS + "m,1,600,1,1,Gamma,1,1\n", "line 5: goes back", id="order"),
         pytest.param(
-            HEAD + "m,2,0,1,1,Gamma,1,1\n", "unknown client 'm/1'; there are m/2", id="no"
+            HEAD + "m,2,0,1,1,Gamma,1,1\n", "unknown client 'm/1'; did you mean m/2", id="no"
         ),
     ],
 )
