@@ -177,7 +177,9 @@ class PodRunner:
 
     def logged(self, container: str, line: str) -> None:
         """A container wrote a line."""
-        self._journal(container).append(self._services.unix_s(), line)
+        now = self._services.unix_s()
+        self.life.wrote(container, line, now)
+        self._journal(container).append(now, line)
 
     async def leave(self) -> None:
         """Another process goes on with the pod: stop at once, and end our engine in silence."""

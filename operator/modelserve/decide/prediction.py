@@ -8,7 +8,7 @@ from modelserve import errors
 from modelserve.api import names, quantities
 from modelserve.api import spec as specs
 from modelserve.catalog import architecture, gpus, images, models
-from modelserve.decide import coldstart, fit, nodefacts
+from modelserve.decide import coldstart, contradictions, fit, nodefacts
 from modelserve.engines import context, launch, steplaw, types
 
 # Before anything is measured: the mean of the mean lengths of 23 public workloads, each counted
@@ -83,13 +83,14 @@ def assess(name: str, spec: specs.ModelServeSpec) -> Assessment | Problem:
     except errors.UnknownName as error:
         return Problem("UnknownGPU", str(error))
     try:
-        resolved = launch.resolve(launch_spec(name, spec))
+        wanted = launch_spec(name, spec)
+        resolved = launch.resolve(wanted)
     except errors.UnknownName as error:
         return Problem("UnknownStorageClass", str(error))
     except errors.InputError as error:
         return Problem("InvalidSpec", str(error))
     found = _assess(spec, model, gpu, resolved)
-    return found.problem or found
+    return found.problem or _contradiction(spec, wanted) or found
 
 
 def model_of(spec: specs.ModelServeSpec) -> architecture.Model:
@@ -135,6 +136,11 @@ def launch_spec(name: str, spec: specs.ModelServeSpec) -> types.LaunchSpec:
         warm_up_s=cold_start.warm_up_seconds,
         extra_args=tuple(engine.args),
     )
+
+
+def _contradiction(spec: specs.ModelServeSpec, wanted: types.LaunchSpec) -> Problem | None:
+    sentence = contradictions.find(spec, wanted)
+    return Problem("ArgumentsContradictSpec", sentence) if sentence else None
 
 
 def _assess(

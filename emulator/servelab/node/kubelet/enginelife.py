@@ -100,7 +100,7 @@ class Engine:
         self.instance = instance
         cold = self.cold
         # The log was lost with the process; what the engine said while it started is known.
-        out.extend(actions.Log(self.container, at, text) for at, text in cold.past_lines())
+        out.extend(instance.say(at, text) for at, text in cold.past_lines())
         self.returning = served = cold.phase in (wire.Phase.PROBE, wire.Phase.STARTED)
         if going and served:
             return
@@ -135,7 +135,7 @@ class Engine:
         """A fault ends it, with these last words."""
         if self.instance is None or not self.running(now_s):
             return
-        out.extend(actions.Log(self.container, now_s, line) for line in lines)
+        out.extend(self.instance.say(now_s, line) for line in lines)
         self._command(out, actions.Verb.KILL)
         self.ended(now_s, exit_code)
 
@@ -194,7 +194,7 @@ class Engine:
             self.die(out, self.doom.at_s, self.doom.exit_code, self.doom.lines)
             return False
         for at, line in cold.take_lines(now_s, self._step_ends_s()):
-            out.append(actions.Log(self.container, at, line.text))
+            out.append(instance.say(at, line.text))
             if line.listens and self.reserved:
                 self.opened = True
                 self._command(out, actions.Verb.OPEN)

@@ -164,6 +164,12 @@ class PodLife:
         if self.state.told:
             state.write(self.state, now_real_s, anew=False)
 
+    def wrote(self, container: str, line: str, now_real_s: float) -> None:
+        """Its process wrote a line, which is in its log."""
+        engine = self.state.engines.get(container)
+        if engine is not None and engine.instance is not None:
+            engine.instance.say(now_real_s, line)
+
     def drained(self, container: str, now_real_s: float) -> None:
         """It finished its streams and stopped."""
         self.exited(container, enginelife.DRAINED, now_real_s)

@@ -1,11 +1,13 @@
 """The containers of one pod as its container runtime knows them: running until they end."""
 
 import hashlib
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from servelab.node import records
+from servelab.engine import stamps
+from servelab.node import actions, records
 from servelab.node.kubelet.behavior import Behavior
 
 NEVER = float("inf")
@@ -52,6 +54,7 @@ class Instance:
     term_s: float = NEVER
     resources: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # that it runs with
     image: str = ""  # as its spec had it
+    tail: deque[actions.Log] = field(default_factory=lambda: deque(maxlen=MESSAGE_LINES))
     hook_s: float = float("-inf")  # until when its preStop hook takes, inside it
 
     def exited(self, now_s: float) -> bool:
@@ -81,7 +84,11 @@ class Instance:
         if at_s < self.ends_s:
             self.ends_s, self.exit_code = at_s, exit_code
             self.reason = reason or ("Error" if exit_code else "Completed")
-            self.message = self._message(at_s)
+
+    def say(self, at_s: float, line: str) -> actions.Log:
+        """Its process writes a line."""
+        self.tail.append(actions.Log(self.name, at_s, line))
+        return self.tail[-1]
 
     def stop(self, at_s: float, grace_real_s: float) -> None:
         """SIGTERM then, and SIGKILL after the grace."""
@@ -108,15 +115,17 @@ class Instance:
             self.started_s,
             self.ends_s,
             self.container_id,
-            self.message,
+            self.message or self._message(),
         )
 
-    def _message(self, at_s: float) -> str:
+    def _message(self) -> str:
+        """Its last words, once it has ended: what its process said last is said by then."""
         said = self.behavior
         if said.termination_message or not (self.fallback and self.exit_code):
             return cut(said.termination_message, slice(-MESSAGE_BYTES, None))
-        age_s = self.age_s(at_s)
+        age_s = self.age_s(self.ends_s)
         lines = [f"{text}\n" for when, text in said.lines() if when <= age_s]
+        lines += [f"{stamps.stamped(each.line, each.at_real_s)}\n" for each in self.tail]
         return cut("".join(lines[-MESSAGE_LINES:]), slice(-LOG_MESSAGE_BYTES, None))
 
 

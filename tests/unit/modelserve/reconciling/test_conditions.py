@@ -137,3 +137,13 @@ async def test_somebody_elses_deployment_of_that_name_is_left_alone() -> None:
     await stage.turn()
     assert (await stage.condition("Ready"))["reason"] == "NameTaken"
     assert await stage.replicas() == 7
+
+
+async def test_an_argument_that_contradicts_the_spec_is_a_condition_until_it_is_taken_out() -> None:
+    stage = Stage()
+    await stage.apply(engine={"args": ["--tensor-parallel-size=2"]})
+    await stage.turn()
+    assert (await stage.condition("Ready"))["reason"] == "ArgumentsContradictSpec"
+    await stage.apply(engine={"args": []})
+    await stage.turn()
+    assert (await stage.condition("Ready"))["reason"] != "ArgumentsContradictSpec"

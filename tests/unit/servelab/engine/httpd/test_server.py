@@ -158,6 +158,6 @@ def test_who_listens_second_on_an_address_is_told(run: Callable[..., None]) -> N
             await Running().server.start(second)
 
     first = addresses.bound("127.0.0.1", 0, "")
-    second = addresses.bound(*first.getsockname(), "")
+    second = addresses.bound("127.0.0.1", first.getsockname()[1], "")
     with first, second:
         run(whole(first, second))

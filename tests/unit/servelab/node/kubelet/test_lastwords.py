@@ -54,4 +54,4 @@ def test_so_does_one_that_a_fault_ends(make_pod: Any, make_engine: Any, player: 
     pod = player(make_pod(**FALLS_BACK), make_engine()).run(25)
     dies = pod.life.state.engines["engine"].die
     dies(pod.life.state.out, pod.now, 1, ["no GPU"])
-    assert ended(pod.run(40))["message"] == "no GPU\n"
+    assert ended(pod.run(40))["message"] == "half way\nno GPU\n"
