@@ -121,7 +121,7 @@ def _engine(
 ) -> EnginePlan | None:
     gpu = facts.gpu_of(spec)
     try:
-        launch = _launch(json.dumps([spec.raw, dict(pod.annotations)]), gpu.key)
+        launch = _launch(_written(pod, spec), gpu.key)
     except errors.UsageError as error:
         return EnginePlan(spec, gpu, _refused(spec), error.told(), USAGE_EXIT_CODE)
     except errors.InputError as error:
@@ -139,6 +139,12 @@ def _engine(
     start = _start(pod, spec, launch, planned, gpu, load.work)
     start = _silent(start) if refusal else start
     return EnginePlan(spec, gpu, start, refusal, links=load.links)
+
+
+def _written(pod: podspec.Pod, spec: podspec.Container) -> str:
+    """What an engine is read from, as JSON: the mount of a pod's own token has a name of its own."""
+    container = {name: value for name, value in spec.raw.items() if name != "volumeMounts"}
+    return json.dumps([container, dict(pod.annotations)])
 
 
 @functools.lru_cache(maxsize=256)
@@ -160,6 +166,7 @@ def _annotated(
         return found, dict.fromkeys((c.name for c in pod.containers), behavior.PLAIN), str(error)
 
 
+@functools.lru_cache(maxsize=256)
 def _misfit(launch: launches.Launch, gpu: gpus.Gpu) -> str:
     """Why the engine finds, once its weights are loaded, that it cannot serve; empty if it can."""
     try:
