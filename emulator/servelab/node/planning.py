@@ -142,7 +142,7 @@ def _engine(
 
 
 def _written(pod: podspec.Pod, spec: podspec.Container) -> str:
-    """What an engine is read from, as JSON: the mount of a pod's own token has a name of its own."""
+    """What an engine is read from, as JSON: the mount of a pod's token has a name of its own."""
     container = {name: value for name, value in spec.raw.items() if name != "volumeMounts"}
     return json.dumps([container, dict(pod.annotations)])
 
