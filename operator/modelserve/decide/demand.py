@@ -58,7 +58,7 @@ def measure(
     held, refused = signal.held, signal.refused_recently
     gateways = signal.live_gateways > 0 and usable(held) and usable(refused)
     missing: list[str] = [] if gateways else ["the gateways"]
-    failing: list[str] = [] if gateways else ["the gateways"]
+    failing = missing.copy()
     loads: dict[str, float] = {}
     waiting_sum = running_sum = 0.0
     sampled, failing_at_s = False, None

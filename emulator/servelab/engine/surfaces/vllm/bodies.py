@@ -295,6 +295,18 @@ class TokenizeChat(Rendered):
         return data
 
 
+class Salted(Body):
+    """A request whose ``cache_salt`` is looked at before all else."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def as_it_came(cls, data: Any) -> Any:
+        """The check that comes before the schema. Raises Refusal."""
+        if isinstance(data, dict):
+            rules.cache_salt(data)
+        return data
+
+
 class DetokenizeRequest(Body):
     model: str | None = None
     tokens: list[Annotated[int, Field(ge=0, le=INT64_MAX)]]

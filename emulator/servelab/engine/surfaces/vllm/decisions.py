@@ -10,11 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Field, StrictBool, StrictStr, model_validator
 
 from servelab.engine.exchange import Exchange, Handler, Route
-from servelab.engine.surfaces.vllm import bodies, reading, rules
+from servelab.engine.surfaces.vllm import bodies, reading
 from servelab.engine.surfaces.vllm.refusals import Refusal
 
 NOT_IMPLEMENTED = "NotImplementedError"
-_STRUCTURED = "structured decision"
 ShortText = Annotated[StrictStr, Field(max_length=1_048_576)]
 InputText = Annotated[StrictStr, Field(max_length=10_485_760)]
 Salt = Annotated[str, Field(min_length=1, max_length=1024)]
@@ -24,16 +23,6 @@ class Strict(bodies.Body):
     """A part that takes no other fields."""
 
     model_config = ConfigDict(extra="forbid")
-
-
-class Salted(Strict):
-    @model_validator(mode="before")
-    @classmethod
-    def as_it_came(cls, data: Any) -> Any:
-        """The check that comes before the schema. Raises Refusal."""
-        if isinstance(data, dict):
-            rules.cache_salt(data)
-        return data
 
 
 class Text(Strict):
@@ -101,7 +90,7 @@ class Score(Question):
     levels: Annotated[list[Level], Field(min_length=2, max_length=10)]
 
 
-class DecisionRequest(Salted):
+class DecisionRequest(bodies.Salted, Strict):
     model: ShortText
     input: InputText | Annotated[list[Message], Field(max_length=131_072)]
     questions: Annotated[
@@ -121,7 +110,7 @@ class Asked(bodies.Body):
     criteria: Any = None
 
 
-class StructuredRequest(Salted):
+class StructuredRequest(bodies.Salted, Strict):
     model: str | None = None
     state: Any = Field(...)
     questions: dict[str, Asked] = Field(...)

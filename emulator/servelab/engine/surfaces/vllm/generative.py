@@ -10,7 +10,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from servelab.engine.calls import Call, Prompt, Served
 from servelab.engine.exchange import Request, Response
@@ -25,7 +25,7 @@ from servelab.engine.text import encoding, vocabulary
 _LEAST, _MOST = -12.0, -0.1
 
 
-class ScoringRequest(bodies.Body):
+class ScoringRequest(bodies.Salted):
     model: str | None = None
     query: str | list[int]
     items: list[str] | list[list[int]]
@@ -36,14 +36,6 @@ class ScoringRequest(bodies.Body):
     cache_salt: str | None = None
     priority: int = Field(default=0, ge=bodies.INT64_MIN, le=bodies.INT64_MAX)
     request_id: str = ""
-
-    @model_validator(mode="before")
-    @classmethod
-    def as_it_came(cls, data: Any) -> Any:
-        """The check that comes before the schema. Raises Refusal."""
-        if isinstance(data, dict):
-            rules.cache_salt(data)
-        return data
 
 
 def reply(request: Request, host: Host) -> "ScoringReply":
