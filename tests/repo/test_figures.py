@@ -6,7 +6,7 @@ import pytest
 
 from modelserve.adapters import events
 from modelserve.api import wire
-from servelab.node import heartbeat, machines, process, services, sharding
+from servelab.node import heartbeat, process, sharding, writes
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
@@ -31,7 +31,7 @@ NUMBERS = {1: "a second", 3: "three"}
         (TIME, f"the gateway probes {1 / wire.PROBE_PERIOD_REAL_S:g} times a second"),
         (SCALE, f"every {heartbeat.PERIOD_REAL_S:g} to {LONGEST_S:g} seconds"),
         (SCALE, f"API server are {process.CONNECTIONS} at most"),
-        (SCALE, f"{services.WRITES_AT_ONCE} statuses and {machines.EVENT_WRITES} events"),
+        (SCALE, f"{writes.STATUSES_AT_ONCE} statuses and {writes.EVENTS_AT_ONCE} events"),
         (SCALE, f"queue of {events.QUEUE_LIMIT:,}"),
         (SCALE, f"renewed every {sharding.RENEW_REAL_S:g} s"),
         (SCALE, f"not seen to be renewed for {sharding.LAPSE_REAL_S:g} s"),

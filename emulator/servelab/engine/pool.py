@@ -244,6 +244,8 @@ class WorkerPool:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_LIMIT_BYTES,
+            # We decide when it ends, not a Ctrl-C; and it works for itself (see ``precedence``).
+            start_new_session=True,
         )
         assert process.stdout is not None
         try:

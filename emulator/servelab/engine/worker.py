@@ -17,6 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from modelserve.adapters import precedence
 from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine import assembly, metering
@@ -227,8 +228,7 @@ def main() -> None:
     arguments = parser.parse_args()
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     die_with_parent()
-    # The parent decides when to end: a Ctrl-C in the terminal reaches the whole process group.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    precedence.give_back()
     loops.run(run(arguments.time_scale, arguments.host))
 
 

@@ -24,6 +24,7 @@ from servelab.node import (
     shards,
     tasks,
     tenants,
+    writes,
 )
 from servelab.node.kubelet import resuming
 from servelab.node.pools import keeping, registration
@@ -82,6 +83,7 @@ class Emulator:
             self.unix_s,
             lambda: self._changed.set(),
             lambda name: self._rounds.images_changed(name),
+            writes.Events(shared.writes),
         )
         self._loops: list[asyncio.Task[None]] = []
         self._membership: list[asyncio.Task[None]] = []

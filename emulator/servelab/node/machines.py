@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator, Mapping
 from modelserve import errors, ports
 from modelserve.adapters import cache, events
 from modelserve.api import names
-from servelab.node import announcing, heartbeat, links, machine, outages, planning, tasks, tenants
+from servelab.node import (
+    announcing,
+    heartbeat,
+    links,
+    machine,
+    outages,
+    planning,
+    tasks,
+    tenants,
+    writes,
+)
 from servelab.node.faults import ailments, troubles
 from servelab.node.pools import keeping
 from servelab.timing import routes
@@ -17,8 +27,6 @@ log = logging.getLogger(__name__)
 
 # A kubelet's events have their own filter (see ``spam``).
 UNLIMITED = 1_000_000
-# At once: fewer than of statuses, which events must not hold up.
-EVENT_WRITES = 24
 
 
 class Machines(Mapping[str, machine.Machine]):
@@ -38,6 +46,7 @@ class Machines(Mapping[str, machine.Machine]):
         unix_s: Callable[[], float],
         changed: Callable[[], None],
         images_changed: Callable[[str], None],
+        event_writes: writes.Events,
     ) -> None:
         """``host`` is where the kubelet API of all of them is."""
         self._cluster = cluster
@@ -51,7 +60,7 @@ class Machines(Mapping[str, machine.Machine]):
         self._changed = changed
         self._images_changed = images_changed
         self._links = links.Links(pods.end_moved)
-        self._event_writes = asyncio.Semaphore(EVENT_WRITES)
+        self._event_writes = event_writes
         self._by_name: dict[str, machine.Machine] = {}
         cut_off = lambda name: self.ailment(name).cut_off  # noqa: E731
         self._announcer = announcing.Announcer(cluster, clock, self, cut_off)

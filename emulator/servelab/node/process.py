@@ -17,7 +17,7 @@ from aiohttp import web
 from modelserve import errors
 from modelserve import ports as api
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, signals, timescale
+from modelserve.adapters import kube, precedence, signals, timescale
 from servelab.engine import pool as worker_pool
 from servelab.node import emulator, figures, shards
 from servelab.node.pools import registration
@@ -53,6 +53,8 @@ class Settings:
 
 async def run(settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises ModelServeError, and what a loop died of."""
+    if not precedence.take():
+        log.debug("may not go before other processes: phases may be late where they are many")
     stop = asyncio.Event()
     signals.listen(stop)
     await signals.unless_stopped(_serve(settings), stop)

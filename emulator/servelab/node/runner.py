@@ -225,13 +225,13 @@ class PodRunner:
     def _turn(self) -> float:
         """Let everything happen that is due; returns when something is due next."""
         now = self._services.unix_s()
-        taken = self.life.advance(now)
+        taken, due_s = self.life.advance(now)
         if now > self._due_s:
             self._services.late(now - self._due_s, any(map(_is_phase, taken)))
         for action in taken:
             self._do(action)
-        self._due_s = self.life.next_wake_real_s()
-        return self._due_s
+        self._due_s = due_s
+        return due_s
 
     async def _configured(self) -> None:
         """Look for what it needs of others: before it begins, and until nothing is missing."""

@@ -1,6 +1,5 @@
 """What the pods of one emulator process share."""
 
-import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -8,8 +7,7 @@ from dataclasses import dataclass, field
 from modelserve import ports
 from servelab.node.addresses import PodAddresses
 from servelab.node.ports import Engines
-
-WRITES_AT_ONCE = 40
+from servelab.node.writes import Statuses
 
 
 @dataclass(slots=True)
@@ -27,4 +25,4 @@ class Services:
     late: Callable[[float, bool], None] = lambda real_s, phase: None
     may_write: Callable[[str], bool] = lambda node: True
     rng: random.Random = field(default_factory=random.Random)
-    writes: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITES_AT_ONCE))
+    writes: Statuses = field(default_factory=Statuses)

@@ -62,6 +62,7 @@ class ColdStart:
         self.progress_at_real_s = 0.0
         self._scale = scale
         self._stamps = list(stamps)
+        self._begun = sum(stamp.phase in TIMED for stamp in stamps)  # of the timed steps
         self._due: list[Line] = []
 
     @property
@@ -88,14 +89,12 @@ class ColdStart:
     @property
     def step(self) -> Step | None:
         """The timed step that runs; None in other phases."""
-        done = sum(stamp.phase in TIMED for stamp in self._stamps)
-        return self.start.steps[done - 1] if self.phase in TIMED else None
+        return self.start.steps[self._begun - 1] if self.phase in TIMED else None
 
     @property
     def next_step(self) -> Step | None:
         """The timed step after the running one; None after the last."""
-        done = sum(stamp.phase in TIMED for stamp in self._stamps)
-        return self.start.steps[done] if done < len(self.start.steps) else None
+        return self.start.steps[self._begun] if self._begun < len(self.start.steps) else None
 
     def enter(self, phase: wire.Phase, at_real_s: float) -> None:
         """End the running phase and begin this one; a timed one is the next step's."""
@@ -107,6 +106,7 @@ class ColdStart:
             self._stamps[-1] = replace(self._stamps[-1], end_ms=at_ms, expected_ms=0)
         ended_ms = at_ms if phase is wire.Phase.STARTED else 0
         self._stamps.append(wire.PhaseStamp(phase, at_ms, ended_ms, round(planned_s * 1000)))
+        self._begun += phase in TIMED
         self.progress_at_real_s = at_real_s + self.progress_every_real_s
         self.schedule_lines()
 

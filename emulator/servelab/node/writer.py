@@ -1,6 +1,7 @@
 """Writes of one pod to the API, in order, newest status only, tried again until they succeed."""
 
 import asyncio
+import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,7 +24,7 @@ class PodWriter:
         self,
         cluster: ports.Cluster,
         pod: ports.Object,
-        limit: asyncio.Semaphore,
+        limit: contextlib.AbstractAsyncContextManager[None],
         sleep_real: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:

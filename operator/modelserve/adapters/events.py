@@ -69,10 +69,10 @@ class EventSink:
         host: str = "",
         instance: str = "",
         per_minute: int = PER_MINUTE,
-        limit: asyncio.Semaphore | None = None,
+        limit: contextlib.AbstractAsyncContextManager[None] | None = None,
     ) -> None:
         """``limit``: of writes at once, for sinks that share it; each alone writes one by one."""
-        self._limit = limit or asyncio.Semaphore(1)
+        self._limit: contextlib.AbstractAsyncContextManager[None] = limit or asyncio.Semaphore(1)
         self.dropped = 0
         self._cluster = cluster
         self._component = component

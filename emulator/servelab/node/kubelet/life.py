@@ -5,8 +5,7 @@ workers, and what the containers do: log lines of those that words lay out, step
 """
 
 import dataclasses
-import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from servelab.node import actions, conditions, podspec, wording
@@ -16,6 +15,7 @@ from servelab.node.kubelet import (
     enginelife,
     engineset,
     faulting,
+    laidout,
     runtime,
     state,
     stopping,
@@ -41,8 +41,7 @@ class PodLife:
         found = begun.engines if begun else engineset.of_pod(pod, around.host, around.engines)
         self.state = begun or state.State(pod, around, containers, found)
         self.worker = Worker(self.state)
-        self._lines: list[tuple[float, int, runtime.Instance, str]] = []
-        self._numbers = 0
+        self._lines = laidout.Lines()
         self._late_told = False
         self._asked_s = NEVER
 
@@ -55,28 +54,38 @@ class PodLife:
         """Nothing will ever happen again."""
         return self.worker.finished
 
-    def advance(self, now_real_s: float) -> list[actions.Action]:
-        """Let everything happen that is due, and return what is to be done, in order."""
-        while not self.finished and (due := self.next_wake_real_s()) <= now_real_s:
-            self._step(now_real_s if due <= ASAP else due)
+    def advance(self, now_real_s: float) -> tuple[list[actions.Action], float]:
+        """Let everything happen that is due.
+
+        Returns what is to be done, in order, and when something is due next; infinite if only an
+        input can change anything.
+        """
+        dues = self._dues()
+        while (due := min(dues)) <= now_real_s:
+            at = now_real_s if due <= ASAP else due
+            self._step(at, dues)
+            dues = self._dues()
         taken, self.state.out = self.state.out, []
-        return taken
+        return taken, due
 
     def next_wake_real_s(self) -> float:
         """When something is due next; infinite if only an input can change anything."""
+        return min(self._dues())
+
+    def _dues(self) -> tuple[float, ...]:
+        """When each of ``_PARTS`` is due; of what is due at once, the first goes first."""
         if self.finished:
-            return NEVER
-        line_s = self._lines[0][0] if self._lines else NEVER
+            return (NEVER,)
         if not self.state.accepted_s:
-            return ASAP
-        return min(
+            return (ASAP,)
+        return (
             self.worker.resume_s,
-            self.state.due_relist_s(),
-            self.worker.probers.due_s(self.state),
-            self._deadline_s(),
-            self._engines_due_s(),
+            self._lines.due_s,
             faulting.due_s(self.state),
-            line_s,
+            self._engines_due_s(),
+            self.state.due_relist_s(),
+            self._deadline_s(),
+            self.worker.probers.due_s(self.state),
         )
 
     def update(self, pod: podspec.Pod, now_real_s: float) -> None:
@@ -197,35 +206,37 @@ class PodLife:
             return NEVER
         return state.next_round_s(self.state.deadline_s)
 
-    def _step(self, at: float) -> None:
-        current = self.state
-        current.now_s = at
-        if not current.accepted_s:
-            current.accepted_s = at
-            if current.around.rejection is not None:
-                self._reject(*current.around.rejection, at)
-            else:
-                for engine in current.engines.values():
-                    engine.accept(current.out, at)
-                faulting.turn(current, at)
-            self.worker.step(at)
-        elif self.worker.resume_s <= at:
-            self.worker.step(at)
-        elif self._lines and self._lines[0][0] <= at:
-            self._say()
-        elif faulting.due_s(current) <= at:
-            self._turn(at)
-        elif self._engines_due_s() <= at:
-            self._act(at)
-        elif current.due_relist_s() <= at:
-            if current.relist(at):
-                self.worker.poke(at)
-        elif self._deadline_s() <= at:
-            self._late_told = True
-            self.worker.poke(at)
+    def _step(self, at: float, dues: tuple[float, ...]) -> None:
+        self.state.now_s = at
+        if self.state.accepted_s:
+            first = next(number for number, due in enumerate(dues) if due <= at)
+            _PARTS[first](self, at)
         else:
-            self._probe(at)
-        self._lay_out_lines()
+            self._accept(at)
+        fresh, self.state.cri.fresh = self.state.cri.fresh, []
+        for instance in fresh:
+            self._lines.lay_out(instance)
+
+    def _accept(self, at: float) -> None:
+        """The kubelet takes the pod on."""
+        current = self.state
+        current.accepted_s = at
+        if current.around.rejection is not None:
+            self._reject(*current.around.rejection, at)
+        else:
+            for engine in current.engines.values():
+                engine.accept(current.out, at)
+            faulting.turn(current, at)
+        self.worker.step(at)
+
+    def _relist(self, at: float) -> None:
+        if self.state.relist(at):
+            self.worker.poke(at)
+
+    def _expire(self, at: float) -> None:
+        """It has been active for too long."""
+        self._late_told = True
+        self.worker.poke(at)
 
     def _turn(self, at: float) -> None:
         """Faults begin or end."""
@@ -275,15 +286,19 @@ class PodLife:
             state.write(self.state, at, anew=key == "ready")
         self.worker.poke(at)
 
-    def _lay_out_lines(self) -> None:
-        fresh, self.state.cri.fresh = self.state.cri.fresh, []
-        for instance in fresh:
-            for when, text in instance.behavior.lines():
-                self._numbers += 1
-                due = instance.started_s + when / instance.scale
-                heapq.heappush(self._lines, (due, self._numbers, instance, text))
+    def _say(self, at: float) -> None:
+        line = self._lines.take()
+        if line is not None:
+            self.state.out.append(line)
 
-    def _say(self) -> None:
-        due, _, instance, text = heapq.heappop(self._lines)
-        if instance.ends_s >= due:
-            self.state.out.append(actions.Log(instance.name, due, text))
+
+# What a life is made of, in the order of ``_dues``.
+_PARTS: tuple[Callable[[PodLife, float], None], ...] = (
+    lambda life, at: life.worker.step(at),
+    PodLife._say,
+    PodLife._turn,
+    PodLife._act,
+    PodLife._relist,
+    PodLife._expire,
+    PodLife._probe,
+)

@@ -100,7 +100,7 @@ class Player:
         """Let that many seconds since the beginning pass."""
         end = T0 + until_s
         while True:
-            for action in self.life.advance(self.now):
+            for action in self.life.advance(self.now)[0]:
                 self._do(action)
             due = min(self.life.next_wake_real_s(), self._queue[0][0] if self._queue else end)
             if self._queue and self._queue[0][0] <= self.now:

@@ -75,7 +75,7 @@ class Player:
         """Let that many seconds since the beginning pass."""
         end = T0 + until_s
         while True:
-            for action in self.life.advance(self.now):
+            for action in self.life.advance(self.now)[0]:
                 self._do(action)
             due = self.life.next_wake_real_s()
             if due > end or self.life.finished:
