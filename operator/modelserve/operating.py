@@ -128,6 +128,7 @@ class Operator:
     async def _until_known(self) -> None:
         """Until the API server answers, agrees on the time scale and knows ModelServes."""
         end_real_s = self._clock.real_s() + PATIENCE_REAL_S
+        told = ""
         while True:
             try:
                 settings = self._settings
@@ -143,6 +144,9 @@ class Operator:
                 problem = error
             if self._clock.real_s() >= end_real_s:
                 raise problem
+            if told != str(problem):
+                told = str(problem)
+                _log.warning("%s; trying again", told)
             await self._clock.sleep_real(RETRY_REAL_S)
 
     async def _decide(self) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from modelserve import ports
+from modelserve import errors, ports
 from modelserve.adapters import scrape
 from modelserve.api import names, pods, wire
 from modelserve.api.keys import Key
@@ -115,4 +115,7 @@ def target(pod: ports.Object, node: ports.Object | None) -> scrape.Target | None
 def _profile(pod: ports.Object) -> types.Profile | None:
     seen = commandline.read(pods.engine_container(pod))
     recognised = (m for m in profiles.MODULES if m.recognise(seen) is not None)
-    return next((module.PROFILE for module in recognised), None)
+    try:
+        return next((module.PROFILE for module in recognised), None)
+    except errors.InputError:
+        return None  # The engine refuses its arguments and ends: there is nothing to read.

@@ -7,6 +7,7 @@ bytes are written, one after the other.
 
 import argparse
 import asyncio
+import contextlib
 import json
 import socket
 import sys
@@ -98,7 +99,9 @@ def main() -> None:
     parser.add_argument("--batched-tokens", type=int, default=BATCHED_TOKENS)
     parser.add_argument("--no-prefix-caching", action="store_false", dest="caching")
     given = parser.parse_args()
-    loops.run(serve(given.step_seconds, given.slots, given.batched_tokens, caching=given.caching))
+    work = serve(given.step_seconds, given.slots, given.batched_tokens, caching=given.caching)
+    with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C of the bench, which says so itself
+        loops.run(work)
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ _BY_STATUS: dict[int, type[errors.ClusterError]] = {
     415: errors.Invalid,
     422: errors.Invalid,
 }
-# kube-apiserver 1.37 answers 500 to a server-side apply with a field that the schema lacks.
-_UNTYPED = "failed to create typed patch object"
+# kube-apiserver 1.37 answers 500 to a server-side apply with a field that the schema lacks, or with
+# a quantity that is none.
+_UNTYPED = ("failed to create typed patch object", "failed to convert new object")
 # To the server the uid in an apply or a patch is a field that cannot change; to who names it there,
 # it is what must be so.
 _ANOTHER = "metadata.uid: Invalid value"
@@ -40,7 +41,8 @@ def from_response(
     """The error for an answer other than 2xx. ``what``: the request in words (GET /api/v1/…)."""
     message, reason = parse_status(body)
     text = f"{what}: {message or 'no message'} (HTTP {status})"
-    kind = errors.Invalid if _UNTYPED in message else _BY_STATUS.get(status)
+    untyped = message.startswith(_UNTYPED)
+    kind = errors.Invalid if untyped else _BY_STATUS.get(status)
     if kind is errors.Invalid and _ANOTHER in message:
         kind = errors.Conflict
     if kind is not None:

@@ -17,8 +17,11 @@ class LeaderElection:
     """``async with`` waits until this identity leads; the block is led until ``lost`` is set.
 
     Whether another's Lease has run out is judged by how long *we* have seen no change of it, on
-    our own monotonic clock: its wall-clock stamps are never compared. Like client-go's, it is no
-    fence: a process that was stopped may believe in its lead until it has noticed.
+    our own monotonic clock: its wall-clock stamps are never compared. Without a renewal for
+    ``renew_real_s`` (an outage, a machine that was paused) ``certain`` is cleared: another may
+    lead. It is set again once the Lease is found unchanged; only who finds that another had it
+    meanwhile has lost. Like client-go's, it is no fence: a process that was stopped may believe in
+    its lead until it has noticed.
     """
 
     def __init__(
@@ -33,8 +36,9 @@ class LeaderElection:
         renew_real_s: float = 10.0,
         retry_real_s: float = 2.0,
     ) -> None:
-        """``renew_real_s``: without a renewal for that long the lead is given up."""
+        """``renew_real_s``: without a renewal for that long the lead is in doubt."""
         self.lost = asyncio.Event()
+        self.certain = asyncio.Event()
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
@@ -49,6 +53,7 @@ class LeaderElection:
 
     async def __aenter__(self) -> Self:
         await self.acquire()
+        self.certain.set()
         self._renewing = asyncio.create_task(self._renew_until_lost(), name="lease-renewal")
         return self
 
@@ -85,20 +90,52 @@ class LeaderElection:
 
     async def _renew_until_lost(self) -> None:
         deadline_real_s = self._clock.real_s() + self._renew_real_s
-        while (left_real_s := deadline_real_s - self._clock.real_s()) > 0:
-            await self._clock.sleep_real(min(self._retry_real_s, left_real_s))
+        while True:
+            left_real_s = deadline_real_s - self._clock.real_s()
+            pause_real_s = min(self._retry_real_s, left_real_s)
+            await self._clock.sleep_real(pause_real_s if left_real_s > 0 else self._retry_real_s)
             asked_real_s = self._clock.real_s()
+            if asked_real_s >= deadline_real_s:
+                self._doubt()
+            patience_real_s = deadline_real_s - asked_real_s
+            if patience_real_s <= 0:
+                patience_real_s = self._renew_real_s
             try:
-                async with asyncio.timeout(max(0.0, deadline_real_s - asked_real_s)):
-                    if await self._try():
+                async with asyncio.timeout(patience_real_s):
+                    if await self._renew():
                         # Counted from when it was asked: the server's clock began no earlier.
                         deadline_real_s = asked_real_s + self._renew_real_s
-                    elif self._holder() != self._identity:
-                        break
+                    elif self.lost.is_set():
+                        return
             except (errors.ClusterError, TimeoutError) as error:
-                log.warning("cannot renew Lease %s: %r", self._name, error)
-        log.error("lost the lead to %s", self._holder() or "nobody yet")
-        self.lost.set()
+                level = logging.WARNING if self.certain.is_set() else logging.DEBUG
+                log.log(level, "cannot renew Lease %s: %r", self._name, error)
+
+    async def _renew(self) -> bool:
+        """Renew the Lease if it is still ours; sets ``lost`` if another has it, or had it."""
+        before = self._changes()
+        renewed = await self._try()
+        known = self._changes()
+        ours = known == before or (renewed and self.certain.is_set())
+        if self._holder() not in ("", self._identity) or not ours:
+            log.error("lost the lead to %s", self._holder() if not renewed else "another meanwhile")
+            self.certain.clear()
+            self.lost.set()
+            return False
+        if renewed and not self.certain.is_set():
+            log.warning("Lease %s is still ours: leading again", self._name)
+            self.certain.set()
+        return renewed
+
+    def _doubt(self) -> None:
+        if self.certain.is_set():
+            log.error(
+                "no renewal of Lease %s for %.0f s: another may lead, so nothing is done until it "
+                "is seen again",
+                self._name,
+                self._renew_real_s,
+            )
+        self.certain.clear()
 
     async def _try(self) -> bool:
         """Take or renew the Lease if we may; False if another has it or was quicker."""
@@ -152,6 +189,11 @@ class LeaderElection:
 
     def _holder(self) -> str:
         return _holder(self._lease) if self._lease else ""
+
+    def _changes(self) -> int:
+        """How often the Lease has changed hands, as far as we know."""
+        spec = (self._lease or {}).get("spec") or {}
+        return int(spec.get("leaseTransitions") or 0)
 
 
 class Membership:

@@ -75,6 +75,12 @@ def test_a_pod_that_does_not_run_yet_is_not_scraped() -> None:
     assert sensing.target(pod(running=False), node(virtual=True)) is None
 
 
+def test_an_engine_that_refuses_its_arguments_is_not_scraped_and_stops_nobody_else() -> None:
+    found = pod()
+    found["spec"]["containers"][0]["args"] += ["--no-such-flag"]
+    assert sensing.target(found, node(virtual=True)) is None
+
+
 def test_an_engine_is_asked_under_its_own_metric_names() -> None:
     found = pod()
     found["spec"]["containers"][0] |= {"command": ["python3", "-m", "sglang.launch_server"]}

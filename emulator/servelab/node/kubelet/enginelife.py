@@ -40,6 +40,7 @@ class Engine:
     leads: bool  # the pod's annotations tell of this one
     instance: runtime.Instance | None = None
     pulling: bool = False
+    reserving: bool = False  # an address is asked for, or there
     reserved: bool = False
     opened: bool = False  # it listens, and is not ready
     asked: bool = False  # to serve
@@ -71,8 +72,9 @@ class Engine:
     # What happens to it.
 
     def accept(self, out: list[actions.Action], now_s: float) -> None:
-        """The kubelet has taken the pod on."""
+        """The kubelet has taken the pod on. Its address is told with the first status."""
         self._enter(out, wire.Phase.IMAGE_PULL, now_s)
+        self._reserve(out)
 
     def launch(
         self,
@@ -85,8 +87,9 @@ class Engine:
         if instance.restart:
             self.cold = starting.ColdStart(again or self.cold.start, self.host.scale)
         self.instance, self.pulling = instance, False
-        self._reset()
-        self._command(out, actions.Verb.RESERVE)
+        if instance.restart or not self.reserving:
+            self._reset()
+            self._reserve(out)
         self._next_step(out, now_s)
 
     def relaunch(
@@ -104,7 +107,7 @@ class Engine:
         self.returning = served = cold.phase in (wire.Phase.PROBE, wire.Phase.STARTED)
         if going and served:
             return
-        self._command(out, actions.Verb.RESERVE)
+        self._reserve(out)
         if cold.step is not None:
             self.host.transfers.start(self.key, cold.step.work, cold.since_real_s * self.host.scale)
             cold.schedule_lines()
@@ -128,6 +131,8 @@ class Engine:
         if self.instance is not None and self.running(now_s):
             self.instance.end(now_s, exit_code, reason)
             self._gone(now_s)
+        elif self.instance is None:
+            self._reset()
 
     def die(
         self, out: list[actions.Action], now_s: float, exit_code: int, lines: Sequence[str]
@@ -230,7 +235,8 @@ class Engine:
         self._gone(now_s)
 
     def _reset(self) -> None:
-        self.reserved = self.opened = self.asked = self.serving = self.returning = False
+        self.reserving = self.reserved = self.opened = False
+        self.asked = self.serving = self.returning = False
 
     def _gone(self, now_s: float) -> None:
         self._reset()
@@ -239,6 +245,10 @@ class Engine:
 
     def _stop_transfer(self, now_s: float) -> None:
         self.host.transfers.stop(self.key, now_s * self.host.scale)
+
+    def _reserve(self, out: list[actions.Action]) -> None:
+        self.reserving = True
+        self._command(out, actions.Verb.RESERVE)
 
     def _serve(self, out: list[actions.Action]) -> None:
         self.asked = True

@@ -59,10 +59,18 @@ async def test_an_answer_that_is_no_json_is_unavailable(
             await cluster.get(ports.PODS, "default", "a")
 
 
-async def test_a_field_the_schema_lacks_is_invalid(
-    cluster: kube.KubeCluster, server: scripted.ScriptedServer
+@pytest.mark.parametrize(
+    "message",
+    [
+        "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not ...",
+        "failed to convert new object (default/a; apps/v1, Kind=Deployment) to proper version: "
+        "quantities must match the regular expression '^([+-]?[0-9.]+)…$'",
+    ],
+    ids=["a field that the schema lacks", "a quantity that is none"],
+)
+async def test_what_the_schema_does_not_take_is_invalid(
+    cluster: kube.KubeCluster, server: scripted.ScriptedServer, message: str
 ) -> None:
-    message = "failed to create typed patch object (/a; /v1, Kind=ConfigMap): .dat: field not ..."
     server.script = [scripted.respond(500, {"message": message})]
     with pytest.raises(errors.Invalid):
         await cluster.apply(ports.CONFIG_MAPS, "default", "a", {"dat": {}}, manager="m")

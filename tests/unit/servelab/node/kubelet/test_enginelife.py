@@ -156,6 +156,16 @@ def test_a_worker_that_dies_restarts_its_container(engine_pod: Any) -> None:
     assert engine_pod.run(200).condition("Ready")["status"] == "True"
 
 
+def test_an_address_is_there_before_the_image_and_is_asked_for_again_if_its_worker_dies(
+    engine_pod: Any,
+) -> None:
+    engine_pod.run(5)
+    assert engine_pod.verbs == ["reserve"]
+    engine_pod.life.exited("engine", 137, engine_pod.now)
+    assert engine_pod.run(100).verbs == ["reserve", "reserve", "serve"]
+    assert engine_pod.container()["restartCount"] == 0
+
+
 @pytest.mark.timeout(10)
 def test_an_engine_whose_address_comes_late_serves_then(engine_pod: Any) -> None:
     engine_pod.slow_reserve = True
