@@ -46,6 +46,7 @@ HOT = (
     "servelab/engine/surfaces/vllm/quick.py",
     "servelab/engine/surfaces/vllm/replies.py",
     "servelab/engine/surfaces/vllm/surface.py",
+    "servelab/engine/surfaces/vllm/wholes.py",
     "servelab/engine/text/answers.py",
     "servelab/engine/text/encoding.py",
     "servelab/engine/text/lengths.py",

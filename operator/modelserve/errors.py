@@ -28,16 +28,22 @@ class InputError(ModelServeError):
 
 
 class UnknownName(InputError):
-    """A name that no catalogue entry has, with the nearest ones that exist."""
+    """A name that no catalogue entry has, with the nearest that exist, or what lists them all."""
 
     def __init__(
-        self, kind: str, name: str, suggestions: Sequence[str] = (), known: Sequence[str] = ()
+        self,
+        kind: str,
+        name: str,
+        suggestions: Sequence[str] = (),
+        known: Sequence[str] = (),
+        listed_by: str = "",
     ) -> None:
         self.kind = kind
         self.name = name
         self.suggestions = tuple(suggestions)
         hint = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
         hint = f"; there are {', '.join(known)}" if known else hint
+        hint = f"; `{listed_by}` lists those there are" if listed_by and not hint else hint
         super().__init__(f"unknown {kind} {name!r}{hint}")
 
 
@@ -53,8 +59,8 @@ class UsageError(InputError):
         super().__init__(message)
 
     def told(self) -> str:
-        """What the engine writes before it exits, and our hint."""
-        return "\n".join(filter(None, (self.usage, str(self), self.hint)))
+        """Our hint, and what the engine writes before it exits: its own words are the last."""
+        return "\n".join(filter(None, (self.hint, self.usage, str(self))))
 
 
 class StartRefused(InputError):

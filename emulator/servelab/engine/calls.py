@@ -78,6 +78,7 @@ class Call(NamedTuple):
     thinks: thoughts.Thinks | None = None  # before it speaks
     backend: str = ""  # that constrains the answer, by the engine's own name for it
     late: ModelServeError | None = None  # what the engine says once headers are out
+    stuck: bool = False  # no token may begin the answer: it fails when the first one is due
 
     def limit_tokens(self, prompt: Prompt, served: Served) -> int:
         """The most tokens an answer to this prompt may have."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 from modelserve.errors import ModelServeError
@@ -202,23 +202,32 @@ class Driver:
             return
         self._observer.observe(outputs)
         touched: dict[Reply, None] = {}
-        sinks = self._sinks
         for output in outputs:
-            for first in output.firsts:
-                if (sink := sinks.get(first.id)) is not None:
-                    sink.first(first)
-            count = len(output.times_s)
-            for request_id in output.ids:
-                if (sink := sinks.get(request_id)) is not None:
-                    sink.tokens(count)
-                    if (reply := sink.reply).streams:
-                        touched[reply] = None
-            for finish in output.finished:
-                if (sink := sinks.pop(finish.id, None)) is not None:
-                    sink.finish(finish)
-                    touched[sink.reply] = None
+            self._hand_on(output, touched)
+        self._flush(touched)
+        if self.on_sent is not None:
+            self.on_sent(outputs)
+
+    def _hand_on(self, output: Output, touched: dict[Reply, None]) -> None:
+        """Give each sink what is its own, and note whose reply has something to send."""
+        sinks = self._sinks
+        for first in output.firsts:
+            if (sink := sinks.get(first.id)) is not None:
+                sink.first(first)
+        count = len(output.times_s)
+        for request_id in output.ids:
+            if (sink := sinks.get(request_id)) is not None:
+                sink.tokens(count)
+                if (reply := sink.reply).streams:
+                    touched[reply] = None
+        for finish in output.finished:
+            if (sink := sinks.pop(finish.id, None)) is not None:
+                sink.finish(finish)
+                touched[sink.reply] = None
+
+    def _flush(self, replies: Iterable[Reply]) -> None:
         on_flushed = self.on_flushed
-        for reply in touched:
+        for reply in replies:
             try:
                 reply.flush()
                 if on_flushed is not None:
@@ -227,8 +236,6 @@ class Driver:
                 # One answer's fault must not take the others along.
                 LOGGER.exception("an answer could not be sent")
                 self._fail(reply, error)
-        if self.on_sent is not None:
-            self.on_sent(outputs)
 
     def _fail(self, reply: Reply, error: Exception) -> None:
         for request_id in [each for each, sink in self._sinks.items() if sink.reply is reply]:

@@ -19,6 +19,7 @@ STOP_LIMIT_REAL_S = 5.0
 LOADS_LIMIT_REAL_S = 2.0
 RESTART_PAUSE_REAL_S = 0.5
 LONGEST_PAUSE_REAL_S = 10.0
+MAIN = 0
 
 
 class WorkerError(ModelServeError):
@@ -31,7 +32,7 @@ class _Process:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.engines: set[str] = set()
-        self.dials: dict[str, str] = {}
+        self.dials: dict[str, dict[int, str]] = {}  # by engine and port, its main one as MAIN
         self._ids = itertools.count()
         self._pending: dict[int, asyncio.Future[Any]] = {}
 
@@ -152,7 +153,7 @@ class WorkerPool:
             # A cancelled wait leaves it: the worker has the command, and `kill` must find it.
             process.engines.discard(uid)
             raise
-        process.dials[uid] = dial
+        process.dials[uid] = {MAIN: dial}
         return dial
 
     async def open(self, uid: str) -> None:
@@ -164,7 +165,9 @@ class WorkerPool:
 
     async def serve(self, uid: str) -> None:
         """Listen, if it does not yet: from now on /health answers 200."""
-        await self._reserved(uid).call("serve", uid)
+        process = self._reserved(uid)
+        others: Mapping[str, str] = await process.call("serve", uid)
+        process.dials.get(uid, {}).update((int(port), dial) for port, dial in others.items())
 
     async def disturb(self, uid: str, *, hung: bool, factor: float) -> None:
         """Let it answer nothing, and its steps take ``factor`` as long; or be well again."""
@@ -178,10 +181,10 @@ class WorkerPool:
         """As SIGKILL: connections are cut. An unknown engine is dead already."""
         await self._end(uid, "kill")
 
-    def dial(self, uid: str) -> str:
-        """The address that an engine has; empty while it has none."""
+    def dial(self, uid: str, port: int = MAIN) -> str:
+        """The address of an engine, or of a port beside its main one; empty while it has none."""
         process = self._of(uid)
-        return "" if process is None else process.dials.get(uid, "")
+        return "" if process is None else process.dials.get(uid, {}).get(port, "")
 
     async def loads(self) -> Mapping[str, Load]:
         """What the engines that serve have done so far; none of a worker that does not answer."""

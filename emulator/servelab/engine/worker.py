@@ -20,7 +20,7 @@ from typing import Any
 from modelserve.adapters import precedence
 from modelserve.adapters.clock import SystemClock
 from modelserve.errors import InputError, ModelServeError, SetUpError
-from servelab.engine import assembly, metering
+from servelab.engine import addresses, assembly, metering
 from servelab.engine.admin import documents
 from servelab.engine.admin.control import Control
 from servelab.engine.assembly import EngineSpec
@@ -48,6 +48,7 @@ class Hosted:
         self.server: EngineServer | None = None
         self.meter: metering.Meter | None = None
         self.serves = False
+        self.others: dict[int, str] = {}
 
 
 class Worker:
@@ -92,6 +93,14 @@ class Worker:
         spec = assembly.build(
             command["container"], command["annotations"], command["gpu"], command["seed"]
         )
+        sock = self._bound()
+        await self._kill(command)
+        self._engines[command["uid"]] = Hosted(
+            spec, sock, Control(self._clock), self._clock.now_s()
+        )
+        return addresses.joined(*sock.getsockname()[:2])
+
+    def _bound(self) -> socket.socket:
         # No SO_REUSEADDR: a second socket must not be able to bind the same port before this one
         # listens.
         sock = socket.socket(socket.AF_INET6 if ":" in self._host else socket.AF_INET)
@@ -101,12 +110,7 @@ class Worker:
             sock.close()
             raise SetUpError(f"cannot bind a port on {self._host}: {error.strerror}") from error
         sock.setblocking(False)
-        await self._kill(command)
-        self._engines[command["uid"]] = Hosted(
-            spec, sock, Control(self._clock), self._clock.now_s()
-        )
-        host, port = sock.getsockname()[:2]
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return sock
 
     async def _open(self, command: Mapping[str, Any]) -> None:
         """Listen before the engine is ready."""
@@ -115,14 +119,20 @@ class Worker:
             engine.server = self._server(command["uid"], engine)
             await engine.server.listen(engine.sock)
 
-    async def _serve(self, command: Mapping[str, Any]) -> None:
+    async def _serve(self, command: Mapping[str, Any]) -> Mapping[int, str]:
+        """Be ready; addresses of the ports that the real engine has beside its main one."""
         engine = self._reserved(command["uid"])
         if engine.serves:
-            return
+            return engine.others
         engine.serves = True
         if engine.server is None:
             engine.server = self._server(command["uid"], engine)
+        for port in engine.server.other_ports:
+            sock = self._bound()
+            engine.others[port] = addresses.joined(*sock.getsockname()[:2])
+            await engine.server.start_other(port, sock)
         await engine.server.start(engine.sock)
+        return engine.others
 
     async def _disturb(self, command: Mapping[str, Any]) -> None:
         """Let it answer nothing, and be slow, as asked; or be well again."""

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 _SHELLS = frozenset({"sh", "bash", "ash", "dash", "zsh"})
@@ -11,6 +12,7 @@ _OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<", "2>", "(", ")
 _REFERENCE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 _SHELL_REFERENCE = re.compile(r"\$(?:\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 _NUMBER = re.compile(r"^-?[0-9.]")
+_NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +96,14 @@ def after(words: Sequence[str], *program: str) -> tuple[str, ...] | None:
     return None
 
 
-def flags(words: Sequence[str], switches: Collection[str] = ()) -> Flags:
+def flags(
+    words: Sequence[str], switches: Collection[str] = (), aliases: Mapping[str, str] = _NO_ALIASES
+) -> Flags:
     """Flags and positionals; ``switches`` are flags that take no value.
 
     Takes ``--a b``, ``--a=b``, ``-a b``; of a repeated flag the last counts, as in argparse.
+    ``aliases`` are other names of flags, with that by which each is told; of those of one letter
+    ``-ab`` is ``-a b``.
     """
     values: dict[str, str] = {}
     positionals: list[str] = []
@@ -110,12 +116,20 @@ def flags(words: Sequence[str], switches: Collection[str] = ()) -> Flags:
             continue
         name, equals, value = word.lstrip("-").partition("=")
         name = name.replace("_", "-")
+        if not word.startswith("--") and name not in aliases and name[:1] in aliases:
+            name, equals, value = name[0], "=", word[2:].removeprefix("=")
+        name = aliases.get(name, name)
         if not equals and name not in switches and index < len(words):
             following = words[index]
             if not following.startswith("-") or _NUMBER.match(following):
                 value, index = following, index + 1
         values[name] = value
     return Flags(values, tuple(positionals))
+
+
+def is_shell(word: str) -> bool:
+    """Whether a program is a shell, whatever its path."""
+    return word.rsplit("/", 1)[-1] in _SHELLS
 
 
 def _expand(word: str, env: Mapping[str, str]) -> str:
@@ -125,7 +139,7 @@ def _expand(word: str, env: Mapping[str, str]) -> str:
 
 def _unwrap(words: list[str], env: Mapping[str, str]) -> list[str]:
     """The words of the script in ``sh -c SCRIPT``, or the words as they are."""
-    if not words or words[0].rsplit("/", 1)[-1] not in _SHELLS:
+    if not words or not is_shell(words[0]):
         return words
     script = next(
         (words[i + 1] for i, w in enumerate(words[:-1]) if re.fullmatch(r"-\w*c\w*", w)), None

@@ -5,9 +5,9 @@ Flags and metric names are those of version 0.5.23.
 
 from collections.abc import Mapping
 
-from modelserve.api.spec import EngineType, Loader, Quantization
+from modelserve.api.spec import EngineType, Quantization
 from modelserve.catalog import gpus
-from modelserve.engines import arguments, commandline, streaming, types
+from modelserve.engines import arguments, commandline, reading, types
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -73,7 +73,7 @@ OPTIONS = (
     *("tp-size", "weight-version", "enable-mixed-chunk", "tool-call-parser", "reasoning-parser"),
     *("enable-response-store", "abort-on-priority-when-disabled", "enable-priority-scheduling"),
     *("schedule-low-priority-values-first", "swa-full-tokens-ratio", "disable-hybrid-swa-memory"),
-    *("disable-priority-preemption", "priority-scheduling-preemption-threshold"),
+    *("disable-priority-preemption", "priority-scheduling-preemption-threshold", "nnodes"),
 )
 _SHORTER = {"tp": "tp-size", "tensor-parallel-size": "tp-size"}
 _METHODS = {
@@ -104,7 +104,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--quantization=fp8")
     elif spec.quantization is Quantization.INT4:
         args.append("--quantization=bitsandbytes")
-    args += streaming.render(spec)
+    args += reading.render(spec)
     if spec.queue_limit is not None:
         args.append(f"--max-queued-requests={spec.queue_limit}")
     if spec.gpu_memory_utilization != types.DEFAULT_GPU_MEMORY_UTILIZATION:
@@ -152,11 +152,11 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         max_model_tokens=flags.count("context-length"),
         port=flags.count("port"),
         queue_limit=flags.count("max-queued-requests"),
-        loader=Loader.STREAMING if flags.text("load-format") == "runai_streamer" else None,
+        loader=reading.loader(flags),
         gpu_memory_utilization=flags.share("mem-fraction-static"),
         enforce_eager=flags.on("disable-cuda-graph"),
         prefix_caching=not flags.on("disable-radix-cache"),
-        options=(*options, *streaming.options(flags, ranks)),
+        options=(*options, *reading.options(flags, ranks)),
     )
 
 

@@ -55,8 +55,11 @@ OPTIONS = (
 # Options of the file that tell metrics: of requests, and of steps.
 METRICS = ("return-perf-metrics", "enable-iter-perf-stats")
 CONFIG = "/tmp/trtllm-serve.yaml"
-_FILES = ("config", "extra-llm-api-options")
-_SHORTER = {"tensor-parallel-size": "tp-size"}
+_ALIASES = {
+    "tensor-parallel-size": "tp-size",
+    "free-gpu-memory-fraction": "kv-cache-free-gpu-memory-fraction",
+    "extra-llm-api-options": "config",
+}
 _TOLD = re.compile(
     r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
     r"|capacity_scheduler_policy|use_kv_cache_manager_v2|avg_seq_len):\s*(\w+)"
@@ -83,7 +86,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
     if spec.quantization != "none":
         limits["quantization"] = spec.quantization.value
     args += spec.extra_args
-    if any(name in commandline.flags(spec.extra_args).values for name in _FILES):
+    if "config" in commandline.flags(spec.extra_args, aliases=_ALIASES).values:
         # It brings a file of its own; only one is read.
         return types.Words(command=("trtllm-serve",), args=tuple(args), limits=limits)
     told = shlex.join(f"{name.replace('-', '_')}: true" for name in METRICS)
@@ -99,13 +102,13 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
         return None
     if words[:1] == ("serve",):
         words = words[1:]
-    flags = commandline.flags(words, SWITCHES)
+    flags = commandline.flags(words, SWITCHES, _ALIASES)
     return commandline.Flags({**flags.values, **_file(container, flags)}, flags.positionals)
 
 
 def _file(container: commandline.Container, flags: commandline.Flags) -> dict[str, str]:
     """Options of the file. One that the words do not tell is taken to switch metrics on."""
-    if not any(flags.text(name) for name in _FILES):
+    if not flags.text("config"):
         return {}
     text = " ".join(container.words)
     windows = [("max_attention_window", found) for found in _WINDOWS.findall(text)]
@@ -117,20 +120,17 @@ def _file(container: commandline.Container, flags: commandline.Flags) -> dict[st
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What a ``trtllm-serve`` command line says."""
-    given = {_SHORTER.get(name, name): value for name, value in flags.values.items()}
-    options = [(name, given[name]) for name in OPTIONS if name in given]
+    options = [(name, flags.values[name]) for name in OPTIONS if name in flags.values]
     options += [(name, "") for name in METRICS if flags.on(name)]
     return types.Seen(
         model=next(iter(flags.positionals), None),
         served_name=flags.text("served-model-name"),
-        tensor_parallel=flags.count("tp-size", "tensor-parallel-size"),
+        tensor_parallel=flags.count("tp-size"),
         max_sequences=flags.count("max-batch-size"),
         max_batched_tokens=flags.count("max-num-tokens"),
         max_model_tokens=flags.count("max-seq-len"),
         port=flags.count("port"),
-        gpu_memory_utilization=flags.share(
-            "kv-cache-free-gpu-memory-fraction", "free-gpu-memory-fraction"
-        ),
+        gpu_memory_utilization=flags.share("kv-cache-free-gpu-memory-fraction"),
         options=tuple(options),
     )
 

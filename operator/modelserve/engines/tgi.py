@@ -37,7 +37,7 @@ PROFILE = types.Profile(
 SWITCHES = frozenset(
     {
         *("trust-remote-code", "json-output", "disable-grammar-support", "disable-custom-kernels"),
-        *("enable-prefill-logprobs", "ngrok", "env", "e"),
+        *("enable-prefill-logprobs", "ngrok", "env"),
     }
 )
 
@@ -48,8 +48,9 @@ OPTIONS = (
     *("validation-workers", "payload-limit", "api-key", "prometheus-port"),
     *("disable-grammar-support", "enable-prefill-logprobs", "json-output"),
 )
-# An older spelling, which the launcher still takes.
+# An older spelling, which the launcher still takes, of flags and variables.
 _OLDER = {"max-input-length": "max-input-tokens"}
+_ALIASES = {**_OLDER, "p": "port", "e": "env"}
 MAX_CONCURRENT_REQUESTS = 128
 _METHODS = {
     "fp8": Quantization.FP8,
@@ -95,14 +96,14 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
         image = images.find(container.image)
         if image is not None and image.engine is EngineType.TGI:
             words = container.words
-    return None if words is None else commandline.flags(words, SWITCHES)
+    return None if words is None else commandline.flags(words, SWITCHES, _ALIASES)
 
 
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What flags and, where they are silent, the launcher's environment variables say."""
-    from_env = {name.lower().replace("_", "-"): value for name, value in env.items()}
-    given = {_OLDER.get(name, name): value for name, value in {**from_env, **flags.values}.items()}
-    merged = commandline.Flags(given, flags.positionals)
+    variables = {name.lower().replace("_", "-"): value for name, value in env.items()}
+    from_env = {_OLDER.get(name, name): value for name, value in variables.items()}
+    merged = commandline.Flags({**from_env, **flags.values}, flags.positionals)
     concurrent = merged.count("max-concurrent-requests") or MAX_CONCURRENT_REQUESTS
     # Without a bound of its own a batch takes all that the router lets in.
     running = min(merged.count("max-batch-size") or concurrent, concurrent)
@@ -114,7 +115,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         max_sequences=running,
         max_batched_tokens=merged.count("max-batch-prefill-tokens"),
         max_model_tokens=merged.count("max-total-tokens"),
-        port=merged.count("port", "p"),
+        port=merged.count("port"),
         queue_limit=concurrent - running,
         gpu_memory_utilization=merged.share("cuda-memory-fraction"),
         options=tuple((name, value) for name, value in options if value is not None),

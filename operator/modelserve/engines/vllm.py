@@ -3,12 +3,21 @@
 Flags, metric names and defaults are those of version 0.33.0; images of others may use older flags.
 """
 
+import json
 from collections.abc import Mapping
 
 from modelserve import errors
-from modelserve.api.spec import EngineType, Loader, Quantization
+from modelserve.api.spec import EngineType, Quantization
 from modelserve.catalog import gpus, images, models
-from modelserve.engines import arguments, commandline, parsers, streaming, types
+from modelserve.engines import (
+    arguments,
+    commandline,
+    nondefaults,
+    parsers,
+    ranks,
+    reading,
+    types,
+)
 from modelserve.engines.types import Series
 
 PROFILE = types.Profile(
@@ -68,15 +77,14 @@ OPTIONS = (
     *("show-hidden-metrics-for-version", "enable-chunked-prefill", "long-prefill-token-threshold"),
     *("async-scheduling", "disable-hybrid-kv-cache-manager", "scheduling-policy", "watermark"),
     *("long-prefill-token-threshold-adaptive", "max-num-active-seqs", "scheduler-reserve-full-isl"),
-    "prefill-schedule-interval",
+    *("prefill-schedule-interval", ranks.BACKEND, ranks.NODES),
 )
 # In a container's environment: the mock engine exports the metric names of all versions.
 OLD_METRIC_NAMES = "ALSO_OLD_METRIC_NAMES"
 # The option of a launch whose length is to be found.
 AUTO_LENGTH = ("max-model-len", "auto")
-_STREAMING_FORMATS = frozenset(
-    {"runai_streamer", "runai_streamer_sharded", "tensorizer", "fastsafetensors", "instanttensor"}
-)
+# The option of a launch for the arguments that its log repeats, as JSON.
+NON_DEFAULTS = "non-default-args"
 _METHODS = {
     "fp8": Quantization.FP8,
     "fbgemm_fp8": Quantization.FP8,
@@ -107,7 +115,7 @@ def render(spec: types.LaunchSpec) -> types.Words:
         args.append("--quantization=fp8")
     elif spec.quantization is Quantization.INT4:
         args.append("--quantization=bitsandbytes")
-    args += streaming.render(spec)
+    args += reading.render(spec)
     if spec.gpu_memory_utilization != GPU_MEMORY_UTILIZATION:
         args.append(f"--gpu-memory-utilization={spec.gpu_memory_utilization:g}")
     if spec.enforce_eager:
@@ -154,7 +162,6 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
 def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
     """What a vLLM command line says. Raises InputError for a value out of bounds."""
     _check_bounds(flags)
-    load_format = flags.text("load-format")
     return types.Seen(
         model=_model(flags),
         served_name=flags.text("served-model-name"),
@@ -165,7 +172,7 @@ def read(flags: commandline.Flags, env: Mapping[str, str]) -> types.Seen:
         max_model_tokens=flags.count("max-model-len"),
         port=flags.count("port"),
         queue_limit=flags.whole("max-num-queued-reqs"),
-        loader=Loader.STREAMING if load_format in _STREAMING_FORMATS else None,
+        loader=reading.loader(flags),
         gpu_memory_utilization=flags.share("gpu-memory-utilization"),
         enforce_eager=flags.on("enforce-eager"),
         prefix_caching=flags.on("enable-prefix-caching", default=True),
@@ -180,8 +187,9 @@ def _options(flags: commandline.Flags, env: Mapping[str, str]) -> tuple[tuple[st
     keys = "\n".join(flags.lists.get("api-key", ())) or env.get("VLLM_API_KEY", "")
     old = [("also-old-metric-names", "")] if env.get(OLD_METRIC_NAMES) else []
     auto = [AUTO_LENGTH] if flags.text("max-model-len") == "-1" else []
-    whole = streaming.options(flags, flags.count("tensor-parallel-size"))
-    return (*plain, *auto, *([("api-key", keys)] if keys else []), *old, *whole)
+    read = reading.options(flags, flags.count("tensor-parallel-size"))
+    told = (NON_DEFAULTS, json.dumps(nondefaults.of(table(), flags)))
+    return (*plain, *auto, *([("api-key", keys)] if keys else []), *old, *read, told)
 
 
 def defaults(gpu: gpus.Gpu | None) -> types.Defaults:

@@ -104,7 +104,9 @@ def _launch(
             _parsed(words, lenient=False)  # what vLLM's own parser refuses is told before
             # vLLM would serve a model of its own choice, which nobody means.
             raise errors.InputError(f"the model's name is missing; for example: {EXAMPLE}")
-        container["command"] = ["vllm", "serve", *words]
+        # Read apart from the others, these are the server's all the same: its log tells them.
+        port = [] if settings.port is None else [f"--port={settings.port}"]
+        container["command"] = ["vllm", "serve", *words, f"--host={settings.host}", *port]
     found = launches.parse(container, _annotations(settings), gpu)
     if found is None:
         raise errors.InputError(

@@ -11,6 +11,11 @@ from collections import OrderedDict
 from collections.abc import Sequence as Seq
 
 
+def needed(computed: int, end: int, size: int) -> int:
+    """Blocks of ``size`` that tokens from ``computed`` to ``end`` need, beside those before."""
+    return -(-end // size) - -(-computed // size)
+
+
 class Block:
     """A full block with a key; without users it may be taken."""
 

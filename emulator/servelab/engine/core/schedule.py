@@ -9,6 +9,7 @@ tokens would fit; full blocks that the prefix cache has are not computed again.
 import math
 
 from modelserve.api.spec import BatchingMode
+from servelab.engine.core import blocks
 from servelab.engine.core.batch import Batch
 from servelab.engine.core.blocks import Block
 from servelab.engine.core.cadence import Cadence
@@ -93,32 +94,17 @@ class VllmScheduler:
         That is, the decoding ones come first, and there are blocks for all. Otherwise do nothing.
         """
         batch = self._batch
-        parts: list[tuple[Sequence, int]] = []
-        needed = batch.decoding.blocks_needed(1)
-        size = batch.block_size
         wasted = [ghost for ghost in batch.ghosts if batch.wastes(ghost)] if batch.ghosts else []
-        for ghost in wasted:
-            budget -= 1
-            needed += ghost.computed % size == 0
-        if budget < 0:
+        budget -= len(wasted)
+        if budget < 0 or (batch.partial and not self._decoding_first()):
             return False
-        if batch.partial:
-            left, ghosts = len(batch.partial), batch.ghosts
-            for last in reversed(batch.running.values()):
-                if last.counted:
-                    return False
-                left -= last not in ghosts
-                if not left:
-                    break
-            for sequence in batch.partial:
-                tokens = min(sequence.known - sequence.computed, most, budget)
-                if tokens == 0:
-                    break
-                budget -= tokens
-                computed = sequence.computed
-                needed += -(-(computed + tokens) // size) - -(-computed // size)
-                parts.append((sequence, tokens))
-        if needed * batch.groups > batch.pool.free:
+        needed, size = batch.decoding.blocks_needed(1), batch.block_size
+        for ghost in wasted:
+            needed += blocks.needed(ghost.computed, ghost.computed + 1, size)
+        parts = self._parts(budget, most) if batch.partial else []
+        for sequence, tokens in parts:
+            needed += blocks.needed(sequence.computed, sequence.computed + tokens, size)
+        if self._lacks(needed):
             return False
         if wasted:
             batch.serve(parts, wasted)
@@ -128,6 +114,29 @@ class VllmScheduler:
                 batch.take(sequence, sequence.computed, sequence.computed + tokens)
         plan.parts, plan.wasted = parts, wasted
         return True
+
+    def _decoding_first(self) -> bool:
+        """Whether all that compute their prompts have begun after all that decode."""
+        batch = self._batch
+        left, ghosts = len(batch.partial), batch.ghosts
+        for last in reversed(batch.running.values()):
+            if last.counted:
+                return False
+            left -= last not in ghosts
+            if not left:
+                break
+        return True
+
+    def _parts(self, budget: int, most: int) -> list[tuple[Sequence, int]]:
+        """What each of those gets of the budget."""
+        parts: list[tuple[Sequence, int]] = []
+        for sequence in self._batch.partial:
+            tokens = min(sequence.known - sequence.computed, most, budget)
+            if tokens == 0:
+                break
+            budget -= tokens
+            parts.append((sequence, tokens))
+        return parts
 
     def _in_order(self, plan: Plan, most: int, *, held: bool) -> int:
         """Plan the running ones, each in its turn; the budget that is left.
@@ -157,15 +166,7 @@ class VllmScheduler:
                 continue
             budget -= tokens
             served[sequence] = tokens
-            if sequence in batch.ghosts:
-                batch.waste(sequence)
-                plan.wasted.append(sequence)
-                continue
-            batch.take(sequence, computed, computed + tokens)
-            if not sequence.counted:
-                plan.parts.append((sequence, tokens))
-                if cadence is not None:
-                    cadence.serve(sequence)
+            self._serve(sequence, computed, tokens, plan)
         if waits:
             batch.partial = [
                 each
@@ -173,6 +174,19 @@ class VllmScheduler:
                 if not each.counted and each not in batch.ghosts
             ]
         return budget
+
+    def _serve(self, sequence: Sequence, computed: int, tokens: int, plan: Plan) -> None:
+        """Plan so many tokens of one of the running, for which there are blocks."""
+        batch, cadence = self._batch, self._cadence
+        if sequence in batch.ghosts:
+            batch.waste(sequence)
+            plan.wasted.append(sequence)
+            return
+        batch.take(sequence, computed, computed + tokens)
+        if not sequence.counted:
+            plan.parts.append((sequence, tokens))
+            if cadence is not None:
+                cadence.serve(sequence)
 
     def _make_room(
         self,
@@ -188,7 +202,7 @@ class VllmScheduler:
         """
         batch = self._batch
         batch.release(sequence, computed)
-        needed = -(-end // batch.block_size) - -(-computed // batch.block_size)
+        needed = blocks.needed(computed, end, batch.block_size)
         restored = 0
         while self._lacks(needed):
             victim = self._victim()
@@ -205,9 +219,9 @@ class VllmScheduler:
                 break
         return restored
 
-    def _lacks(self, blocks: int) -> bool:
+    def _lacks(self, count: int) -> bool:
         """Whether there are not so many blocks, in each table, for a step of those who run."""
-        return blocks * self._batch.groups > self._batch.pool.free
+        return count * self._batch.groups > self._batch.pool.free
 
     def _victim(self) -> Sequence:
         running = self._batch.running.values()

@@ -23,10 +23,11 @@ Kind = tuple[int, str | None, tuple[tuple[str, str], ...], bool]
 
 
 class Heads:
-    """``server`` is the header of that name; None for none."""
+    """``server`` and ``vary`` are the headers of these names; None for none."""
 
-    def __init__(self, server: str | None) -> None:
+    def __init__(self, server: str | None, vary: str | None = None) -> None:
         self._server = f"server: {server}\r\n" if server is not None else ""
+        self._vary = f"vary: {vary}\r\n" if vary is not None else ""
         self._date = ""
         self._whole: dict[Kind, tuple[bytes, bytes]] = {}
         self._stream: dict[tuple[Kind, bool], bytes] = {}
@@ -47,13 +48,13 @@ class Heads:
                 self._whole.clear()
             # Starlette puts the length after what the application set, and the type last.
             before = self._start(response) + "content-length: "
-            after = "\r\n" + _content_type(response) + _end(closes=closes)
+            after = "\r\n" + self._last(response) + _end(closes=closes)
             found = self._whole[kind] = (_encoded(before), _encoded(after))
         return found
 
     def bare(self, response: Response, *, closes: bool) -> bytes:
         """The head of an answer that has no length. Raises ValueError."""
-        return _encoded(self._start(response) + _content_type(response) + _end(closes=closes))
+        return _encoded(self._start(response) + self._last(response) + _end(closes=closes))
 
     def refusal(self, response: Response) -> bytes:
         """A whole answer that closes, in uvicorn's own order."""
@@ -71,9 +72,14 @@ class Heads:
             end = ("connection: close\r\n" if closes else "") + (
                 "transfer-encoding: chunked\r\n" if chunked else ""
             )
-            head = self._start(response) + _content_type(response) + end + "\r\n"
+            head = self._start(response) + self._last(response) + end + "\r\n"
             found = self._stream[kind] = _encoded(head)
         return found
+
+    def _last(self, response: Response) -> str:
+        """What stands after the headers that the application set, if it did not set it itself."""
+        sets = any(name.lower() == "vary" for name, _ in response.headers)
+        return _content_type(response) + ("" if sets else self._vary)
 
     def _start(self, response: Response) -> str:
         lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}\r\n"]

@@ -30,6 +30,7 @@ class Pages:
     """A site of GET and POST handlers by path; what fails is answered with the error's name."""
 
     server = "uvicorn"
+    vary = None
 
     def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = handlers

@@ -25,6 +25,8 @@ class Site(Protocol):
 
     @property
     def server(self) -> str | None: ...
+    @property
+    def vary(self) -> str | None: ...
     def routes(self) -> Sequence[Route]: ...
     def not_found(self, request: Request) -> Response: ...
     def wrong_method(self, request: Request, allowed: Sequence[str]) -> Response: ...
@@ -50,7 +52,7 @@ class HttpServer:
     ) -> None:
         """``routes``: other ones than the site's."""
         self.limits = limits or Limits()
-        self.heads = Heads(site.server)
+        self.heads = Heads(site.server, site.vary)
         self.budget = BodyBudget(self.limits.bodies_bytes)
         self.loop = asyncio.get_running_loop()
         self.on_access = on_access

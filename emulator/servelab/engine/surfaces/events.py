@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+# Kinds of completions.
+CHAT, CHAT_CHUNK, TEXT = "chat.completion", "chat.completion.chunk", "text_completion"
 DONE = b"data: [DONE]\n\n"
 # Stands for the text in a prebuilt event; no id or name that came by HTTP can hold it.
 MARK = "\0"
@@ -27,23 +29,26 @@ def numbered(number: int, kind: str, **fields: object) -> bytes:
     return b"event: " + kind.encode() + b"\n" + event(told)
 
 
-def completion(
-    kind: str,
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """A completion, or an event of one, as OpenAI's API has them."""
-    return {
-        "id": name,
-        "object": kind,
-        "created": created,
-        "model": model,
-        "choices": choices,
-        "usage": counts,
-    }
+class Completion(NamedTuple):
+    """What a completion, and all events of one, begin with. ``created`` is Unix time in seconds."""
+
+    kind: str
+    id: str
+    created: int
+    model: str
+
+    def document(
+        self, choices: Sequence[Mapping[str, Any]], counts: Mapping[str, Any] | None
+    ) -> dict[str, Any]:
+        """With its choices and its usage."""
+        head = {"id": self.id, "object": self.kind, "created": self.created, "model": self.model}
+        return head | {"choices": choices, "usage": counts}
+
+    def event(
+        self, choices: Sequence[Mapping[str, Any]], counts: Mapping[str, Any] | None
+    ) -> bytes:
+        """The same as an event."""
+        return event(self.document(choices, counts))
 
 
 def quoted(text: str) -> bytes:

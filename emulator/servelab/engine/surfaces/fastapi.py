@@ -26,6 +26,7 @@ class Application:
     """What the surface of such a server answers as all of them do. ``_routes`` are its paths."""
 
     server: str | None = SERVER
+    vary: str | None = None
     _routes: Sequence[Route]
 
     def routes(self) -> Sequence[Route]:

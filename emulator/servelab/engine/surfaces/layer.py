@@ -17,6 +17,11 @@ class Layer:
         """The header Server, if it sends one."""
         return self._inner.server
 
+    @property
+    def vary(self) -> str | None:
+        """Its own application has no such header."""
+        return None
+
     def routes(self) -> Sequence[Route]:
         """The same paths."""
         return self._inner.routes()

@@ -4,7 +4,9 @@ No model runs here: the token is always the likeliest, and each further candidat
 likely. Where an answer ends by itself its last token is the end's own, which has no text.
 """
 
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from servelab.engine.core.sequences import FinishReason
 from servelab.engine.replying import Choice
@@ -64,6 +66,26 @@ def tokens(choice: Choice, first: int, count: int, top: int = 0, end: str = "") 
     if told and ends_silently(choice) and first + count == choice.sent + choice.pending:
         told[-1] = Token(end_token(), end, told[-1].candidates)
     return told
+
+
+def content(told: Sequence[Token], entry: Callable[[str, int], dict[str, Any]]) -> dict[str, Any]:
+    """In the shape of a chat's log-probabilities; ``entry`` tells a text by its rank."""
+    return {
+        "content": [
+            entry(token.text, 0)
+            | {"top_logprobs": [entry(text, rank) for rank, (_, text) in _ranked(token)]}
+            for token in told
+        ]
+    }
+
+
+def ranks(token: Token) -> dict[str, float]:
+    """The candidates of a token by their text."""
+    return {text: logprob(rank) for rank, (_, text) in _ranked(token)}
+
+
+def _ranked(token: Token) -> Iterable[tuple[int, tuple[int, str]]]:
+    return enumerate(token.candidates)
 
 
 def _candidates(choice: Choice, index: int, top: int) -> tuple[tuple[int, str], ...]:

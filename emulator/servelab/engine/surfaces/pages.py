@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from importlib import resources
 
 from servelab.engine.exchange import Exchange, Handler, Response, Route
-from servelab.engine.surfaces import fastapi
 
 _HTML = {
     "/docs": "swagger-ui.html",
@@ -19,10 +18,10 @@ DOCUMENT = "/openapi.json"
 _METHODS = ("HEAD", "GET")
 
 
-def routes(document: Callable[[], object]) -> Sequence[Route]:
-    """The routes of the pages, and of the document that they show."""
+def routes(document: Callable[[], bytes]) -> Sequence[Route]:
+    """The routes of the pages, and of the document that they show, as JSON."""
     handlers: dict[str, Handler] = {path: _page(file) for path, file in _HTML.items()}
-    handlers[DOCUMENT] = lambda exchange: exchange.respond(fastapi.document(document()))
+    handlers[DOCUMENT] = lambda exchange: exchange.respond(Response(body=document()))
     return [
         Route(method, path, handler) for path, handler in handlers.items() for method in _METHODS
     ]

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from modelserve.errors import ModelServeError
+from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Response
 from servelab.engine.surfaces import fastapi
 
@@ -58,3 +59,12 @@ class Refusal(ModelServeError):
 def fault() -> Refusal:
     """The server's own code failed."""
     return Refusal("Internal Server Error", status=500, shape=Shape.TEXT)
+
+
+def of(error: Exception, queue_full: Refusal) -> Refusal:
+    """What a client is told where a handler raised."""
+    if isinstance(error, Refusal):
+        return error
+    if isinstance(error, QueueFull):
+        return queue_full
+    return Refusal(str(error)) if isinstance(error, ModelServeError) else fault()

@@ -17,9 +17,28 @@ def at(phase: wire.Phase, share: float, texts: Iterable[str]) -> list[StartLine]
 
 
 def shards(n_bytes: int) -> Iterator[tuple[int, int]]:
-    """Files of a checkpoint that are loaded, and how many there are: (0, 4), (1, 4) … (4, 4)."""
-    count = max(1, math.ceil(n_bytes / SHARD_BYTES))
-    return ((done, count) for done in range(count + 1))
+    """Files of a checkpoint that are loaded, and how many there are: (0, 4), (1, 4) … (4, 4).
+
+    None of a checkpoint that is not read.
+    """
+    count = math.ceil(n_bytes / SHARD_BYTES)
+    return ((done, count) for done in range(count + 1 if count else 0))
+
+
+def pace(done: int, shards: int, took_s: float) -> str:
+    """What tqdm says behind a count, of shards that come evenly in so many seconds in all."""
+    if not done:
+        return "00:00<?, ?it/s"
+    each_s = took_s / shards
+    slow = each_s >= 1 or not each_s
+    rate = f"{each_s:5.2f}s/it" if slow else f"{1 / each_s:5.2f}it/s"
+    return f"{_clock(done * each_s)}<{_clock((shards - done) * each_s)}, {rate}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes:02d}:{rest:02d}"
 
 
 def warm_up(

@@ -130,6 +130,11 @@ class Surface(Protocol):
         """The header Server, if it sends one."""
         ...
 
+    @property
+    def vary(self) -> str | None:
+        """The header Vary of all its answers, if it sends one."""
+        ...
+
     def routes(self) -> Sequence[Route]:
         """All paths it knows."""
 

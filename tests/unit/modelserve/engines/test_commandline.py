@@ -43,6 +43,12 @@ def test_a_program_is_found_in_a_script(script: str, rest: tuple[str, ...] | Non
     assert commandline.after(words, "vllm", "serve") == rest
 
 
+@pytest.mark.parametrize("words", [["-p", "2"], ["-p2"], ["-p=2"], ["--po", "2"]], ids=str)
+def test_other_names_of_a_flag_count_as_it_does(words: list[str]) -> None:
+    found = commandline.flags(["--port=1", *words, "x"], aliases={"p": "port", "po": "port"})
+    assert (found.values, found.positionals) == ({"port": "2"}, ("x",))
+
+
 def test_flags_take_every_usual_form() -> None:
     flags = commandline.flags(
         ["m", "--a", "1", "--b=2", "--c_d", "3", "--on", "--n", "-1", "-tp", "4", "--a=5"]

@@ -136,3 +136,17 @@ async def test_the_pool_tells_what_engines_have_done_and_where_they_are() -> Non
         assert found.tokens > 50 > found.busy_s > 0
         await pool.kill("a")
         assert (pool.dial("a"), await pool.loads()) == ("", {})
+
+
+async def test_ports_beside_the_main_one_have_addresses_once_an_engine_serves() -> None:
+    words = ["tritonserver", "--model-repository=/models/llama-3.1-8b", "--metrics-port=9002"]
+    container = {"name": "engine", "image": "x", "command": words}
+    async with started() as (pool, _), aiohttp.ClientSession() as http:
+        await pool.reserve("uid", container, {}, H100, 1)
+        assert pool.dial("uid", 9002) == ""
+        await pool.serve("uid")
+        async with http.get(f"http://{pool.dial('uid', 9002)}/metrics") as response:
+            assert "nv_inference_request_success" in await response.text()
+        assert pool.dial("uid", 8001) == ""
+        await pool.kill("uid")
+        assert pool.dial("uid", 9002) == ""

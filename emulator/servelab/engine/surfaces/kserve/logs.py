@@ -20,10 +20,10 @@ def _kserve(file: str, function: str, line: int, message: str) -> str:
 def start_lines(
     started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu
 ) -> tuple[StartLine, ...]:
-    """vLLM's without those of its web server, then KServe's."""
+    """vLLM's without those of its command line and web server, then KServe's."""
     inner = vllm_logs.start_lines(started, planned, gpu)
-    web = set(vllm_logs.ready_lines())
-    lines = [line for line in inner if line.text not in web]
+    web = set(vllm_logs.ready_lines(started))
+    lines = [line for line in inner if line.text not in web and "[startup.py:" not in line.text]
     last = lines[-1]
     texts = (
         _kserve(

@@ -12,7 +12,7 @@ from servelab.engine.surfaces.fastapi import HttpError, Unprocessable
 from servelab.engine.surfaces.kserve import refusals
 from servelab.engine.surfaces.kserve.refusals import Refused, Unsupported
 from servelab.engine.surfaces.surface import Host, State
-from servelab.engine.surfaces.vllm import bodies, embeddings
+from servelab.engine.surfaces.vllm import bodies, embedding_bodies
 from servelab.engine.surfaces.vllm.surface import VllmSurface
 
 VERSION = "0.20.0"
@@ -33,7 +33,7 @@ class RerankRequest(BaseModel):
 _INNER: Sequence[tuple[str, type[BaseModel], str]] = (
     ("/v1/completions", bodies.CompletionRequest, "Completions"),
     ("/v1/chat/completions", bodies.ChatRequest, "Chat Completions"),
-    ("/v1/embeddings", embeddings.EmbeddingRequest, "Embeddings"),
+    ("/v1/embeddings", embedding_bodies.OfPrompt, "Embeddings"),
     ("/v1/rerank", RerankRequest, "Rerank"),
 )
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from servelab.engine.surfaces import events
+from servelab.engine.surfaces.events import Completion
 
 WEIGHT_VERSION = "default"
-TEXT, CHUNK = "text_completion", "chat.completion.chunk"
 
 
 def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int | None) -> dict[str, Any]:
@@ -25,16 +25,14 @@ def usage(prompt_tokens: int, completion_tokens: int, cached_tokens: int | None)
 
 
 def chat_event(
-    name: str,
-    created: int,
-    model: str,
+    head: Completion,
     choice: Mapping[str, Any],
     counts: Mapping[str, Any] | None = None,
     *,
     parsed: bool = False,
 ) -> bytes:
     """An event of a chat; what a parser of calls has seen also tells that nothing is counted."""
-    document = events.completion(CHUNK, name, created, model, [choice], counts)
+    document = head.document([choice], counts)
     if not counts and not parsed:
         del document["usage"]
     return events.event(document)
@@ -57,37 +55,12 @@ def chat_choice(
     }
 
 
-def chat_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
-    """The event after the last choice of a chat, if the client asked for usage."""
-    return events.event(events.completion(CHUNK, name, created, model, [], counts))
-
-
-def chat_whole(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any],
-) -> bytes:
-    """A complete chat answer."""
-    return _whole("chat.completion", name, created, model, choices, counts)
-
-
-def text_event(
-    name: str,
-    created: int,
-    model: str,
-    choice: Mapping[str, Any],
-    counts: Mapping[str, Any] | None,
-) -> bytes:
-    """An event of a text completion."""
-    return events.event(events.completion(TEXT, name, created, model, [choice], counts))
-
-
-def text_usage(name: str, created: int, model: str, counts: Mapping[str, Any]) -> bytes:
-    """The event after the last choice of a text completion; here, nothing empty is told."""
-    told = {key: value for key, value in counts.items() if value is not None}
-    return events.event(events.completion(TEXT, name, created, model, [], told))
+def usage_event(head: Completion, counts: Mapping[str, Any]) -> bytes:
+    """After the last choice, if the client asked for it; a text completion tells nothing empty."""
+    told = dict(counts)
+    if head.kind == events.TEXT:
+        told = {key: value for key, value in counts.items() if value is not None}
+    return head.event([], told)
 
 
 def text_choice(
@@ -114,26 +87,11 @@ def text_choice(
     return choice
 
 
-def text_whole(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any],
+def whole(
+    head: Completion, choices: Sequence[Mapping[str, Any]], counts: Mapping[str, Any]
 ) -> bytes:
-    """A complete text completion."""
-    return _whole(TEXT, name, created, model, choices, counts)
-
-
-def _whole(
-    kind: str,
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any],
-) -> bytes:
-    document = events.completion(kind, name, created, model, choices, counts)
+    """A complete answer."""
+    document = head.document(choices, counts)
     return events.compact(document | {"metadata": {"weight_version": WEIGHT_VERSION}})
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart
-from modelserve.engines import kv, launch
+from modelserve.engines import kv, launch, sglang
 from servelab.engine import stamps
 from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
@@ -67,6 +67,7 @@ def stop_lines() -> tuple[str, ...]:
 def _banner(started: launch.Launch) -> Sequence[StartLine]:
     arguments = {
         "model_path": started.model.name,
+        "tokenizer_path": started.model.name,
         "served_model_name": started.served_name,
         "tp_size": started.tensor_parallel,
         "context_length": started.max_model_tokens,
@@ -75,12 +76,27 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
         "max_queued_requests": started.queue_limit,
         "chunked_prefill_size": started.max_batched_tokens,
         "port": started.port,
+        "disable_cuda_graph": started.enforce_eager,
+        "disable_radix_cache": not started.prefix_caching,
     }
+    given = {
+        name.replace("-", "_"): _typed(value)
+        for name, value in started.options
+        if name in sglang.OPTIONS
+    }
+    told = ", ".join(f"{name}={value!r}" for name, value in {**given, **arguments}.items())
     texts = [
-        f"{_AT} server_args={arguments}",
+        f"{_AT} server_args=ServerArgs({told})",
         f"{_AT} Using default HuggingFace chat template with detected content format: string",
     ]
     return startlines.at(wire.Phase.WEIGHT_LOAD, 0.0, texts)
+
+
+def _typed(value: str) -> object:
+    """A switch that is on has no value."""
+    if value in ("", "true"):
+        return True
+    return int(value) if value.isdecimal() else value
 
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
@@ -89,7 +105,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
     for done, shards in startlines.shards(weights.n_bytes):
         text = f"Loading safetensors checkpoint shards: {100 * done // shards:3d}% Completed"
         lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
-    gib = weights.n_bytes / started.tensor_parallel / 2**30
+    gib = started.model.weight_bytes(started.quantization) / started.tensor_parallel / 2**30
     end = f"{_TP0} Load weight end. elapsed={weights.duration_s:.2f} s, mem usage={gib:.2f} GB."
     return [*lines, StartLine(phase, 1.0, end)]
 

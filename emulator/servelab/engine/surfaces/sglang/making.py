@@ -8,6 +8,7 @@ from typing import Any
 from servelab.engine.exchange import Exchange
 from servelab.engine.replying import Choice, StreamedReply, WholeReply
 from servelab.engine.surfaces import likely
+from servelab.engine.surfaces.events import Completion
 from servelab.engine.surfaces.sglang import chunks, telling
 from servelab.engine.surfaces.sglang.asking import Asked
 
@@ -62,6 +63,11 @@ class Whole(WholeReply):
         self.server.taken(self.ids, False)
         super().open(exchange)
 
+    def head(self, kind: str) -> Completion:
+        """What the document begins with."""
+        created = int(self.server.unix_s())
+        return Completion(kind, self.names.of(0), created, self.asked.model)
+
     def counts(self) -> dict[str, Any]:
         """Usage."""
         cached = self.cached_tokens if self.server.cache_report else None
@@ -88,6 +94,10 @@ class Stream(StreamedReply):
     def open(self, exchange: Exchange) -> None:
         self.server.taken(self.ids, True)
         super().open(exchange)
+
+    def head_of(self, index: int, kind: str) -> Completion:
+        """What an event of a choice begins with."""
+        return Completion(kind, self.names.of(index), self.created, self.asked.model)
 
     def take(self, choice: Choice, piece: str, parts: list[bytes]) -> None:
         if choice.ended and likely.ends_silently(choice):

@@ -19,9 +19,7 @@ class ChatWhole(Whole):
 
     def response(self) -> Response:
         choices = [self._choice(choice) for choice in self.choices]
-        created = int(self.server.unix_s())
-        name, model = self.names.of(0), self.asked.model
-        return Response(body=chunks.chat_whole(name, created, model, choices, self.counts()))
+        return Response(body=chunks.whole(self.head(events.CHAT), choices, self.counts()))
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
         top = self.call.logprobs
@@ -60,9 +58,7 @@ class TextWhole(Whole):
 
     def response(self) -> Response:
         choices = [self._choice(choice) for choice in self.choices]
-        created = int(self.server.unix_s())
-        name, model = self.names.of(0), self.asked.model
-        return Response(body=chunks.text_whole(name, created, model, choices, self.counts()))
+        return Response(body=chunks.whole(self.head(events.TEXT), choices, self.counts()))
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
         count = choice.sent + choice.pending
@@ -111,10 +107,9 @@ class ChatStream(Stream):
     def _event(
         self, choice: Choice, told: dict[str, Any], counts: dict[str, Any] | None = None
     ) -> bytes:
-        name = self.names.of(choice.index)
         parsed = self.asked.parsed and told["delta"].get("role") is None
-        model = self.asked.model
-        return chunks.chat_event(name, self.created, model, told, counts, parsed=parsed)
+        head = self.head_of(choice.index, events.CHAT_CHUNK)
+        return chunks.chat_event(head, told, counts, parsed=parsed)
 
     def _role(self, choice: Choice, parts: list[bytes]) -> None:
         delta = {"role": "assistant", "content": ""}
@@ -172,15 +167,14 @@ class ChatStream(Stream):
                 if not choice.sent:
                     self._role(choice, parts)
                 self._ends.append(choice)
-        name = self.names.of(self._last)
+        head = self.head_of(self._last, events.CHAT_CHUNK)
         for choice in self._ends:
             told = chunks.chat_choice(
                 choice.index, {}, None, self._reason(choice), telling.matched(choice)
             )
-            parts.append(chunks.chat_event(name, self.created, self.asked.model, told))
+            parts.append(chunks.chat_event(head, told))
         if self.call.include_usage:
-            model = self.asked.model
-            parts.append(chunks.chat_usage(name, self.created, model, self.total()))
+            parts.append(chunks.usage_event(head, self.total()))
         parts.append(events.DONE)
 
     def _reason(self, choice: Choice) -> str:
@@ -244,14 +238,13 @@ class TextStream(Stream):
         counts = None
         if self.call.continuous_usage:
             counts = chunks.usage(choice.prompt.tokens, choice.sent, None)
-        name = self.names.of(choice.index)
-        parts.append(chunks.text_event(name, self.created, self.asked.model, told, counts))
+        parts.append(self.head_of(choice.index, events.TEXT).event([told], counts))
 
     def finish(self, parts: list[bytes]) -> None:
         self.close(parts)
         if self.call.include_usage:
-            name, model = self.names.of(len(self.choices) - 1), self.asked.model
-            parts.append(chunks.text_usage(name, self.created, model, self.total()))
+            head = self.head_of(len(self.choices) - 1, events.TEXT)
+            parts.append(chunks.usage_event(head, self.total()))
         parts.append(events.DONE)
 
 

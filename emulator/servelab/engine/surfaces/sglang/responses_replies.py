@@ -8,7 +8,7 @@ from servelab.engine import exchange as exchanges
 from servelab.engine.core.sequences import FinishReason
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply
-from servelab.engine.surfaces import called, events, fastapi, likely
+from servelab.engine.surfaces import called, fastapi, items, likely
 from servelab.engine.surfaces.sglang import calling, making, responses, telling
 from servelab.engine.surfaces.sglang.asking import Asked
 
@@ -16,7 +16,6 @@ STATUSES = {
     FinishReason.LENGTH.value: "incomplete",
     FinishReason.ABORT.value: "failed",
 }
-OPENING = ("response.created", "response.in_progress")
 HEAD = Response(content_type=exchanges.EVENT_STREAM, headers=(("Cache-Control", "no-cache"),))
 
 
@@ -91,7 +90,7 @@ class Document:
         if status == "failed":
             error = telling.QUEUE_ABORT if telling.in_queue(choice) else telling.ABORT
         counts = (telling.prompt_tokens(reply), reply.completion_tokens, reply.cached_tokens)
-        document = self.build(status, output, usage(*counts), error)
+        document = self.build(status, output, items.usage(*counts), error)
         self.keep(document)
         return document
 
@@ -99,7 +98,7 @@ class Document:
         self, text: str, logprobs: Sequence[Mapping[str, Any]] | None = None
     ) -> dict[str, Any]:
         """A message that is complete."""
-        return self.item([part(text, logprobs)], "completed")
+        return self.item([items.part(text, logprobs)], "completed")
 
     def item(self, content: Sequence[Mapping[str, Any]], status: str) -> dict[str, Any]:
         """A message."""
@@ -124,28 +123,13 @@ class Document:
         }
 
 
-def part(text: str, logprobs: Sequence[Mapping[str, Any]] | None = None) -> dict[str, Any]:
-    """The text of a message."""
-    return {"annotations": [], "text": text, "type": "output_text", "logprobs": logprobs}
-
-
-def usage(prompt_tokens: int, made_tokens: int, cached_tokens: int) -> dict[str, Any]:
-    """Token counts."""
-    return {
-        "input_tokens": prompt_tokens,
-        "input_tokens_details": {"cached_tokens": cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": made_tokens,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": prompt_tokens + made_tokens,
-    }
-
-
 def failed(document: Document, message: str, *, counted: bool = False) -> bytes:
     """All events of an answer that cannot be made; ``counted``: the scheduler said so."""
-    told = document.build("in_progress")
-    parts = [events.numbered(number, kind, response=told) for number, kind in enumerate(OPENING)]
-    ending = document.build("failed", (), usage(0, 0, 0) if counted else None, message)
-    return b"".join([*parts, events.numbered(len(parts), "response.failed", response=ending)])
+    told = items.Events()
+    parts = told.opening(document.build("in_progress"))
+    counts = items.usage(0, 0, 0) if counted else None
+    parts.append(told.tell("failed", response=document.build("failed", (), counts, message)))
+    return b"".join(parts)
 
 
 class ResponsesWhole(making.Whole):
@@ -184,25 +168,19 @@ class ResponsesStream(making.Stream):
     ) -> None:
         super().__init__(asked, server)
         self._document = document
-        self._number = 0
+        self._events = items.Events()
         self._waits = waits
         self._kept: list[bytes] = []
         self._said = ""
         self._deltas: called.Deltas | None = None
-        self._place = {"item_id": document.message_id, "output_index": 0}
 
     def add(self, choices: Sequence[Choice]) -> None:
         super().add(choices)
         if self.call.calling:
             self._deltas = called.Deltas(self.choices[0])
 
-    def _event(self, kind: str, **fields: object) -> bytes:
-        self._number += 1
-        return events.numbered(self._number - 1, kind, **fields)
-
     def begin(self, parts: list[bytes]) -> None:
-        document = self._document.build("in_progress")
-        parts += [self._event(kind, response=document) for kind in OPENING]
+        parts += self._events.opening(self._document.build("in_progress"))
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         if not text:
@@ -213,55 +191,35 @@ class ResponsesStream(making.Stream):
         told = self._kept if self._waits else parts
         if not self._said:
             item = self._document.item([], "in_progress")
-            told.append(self._event("response.output_item.added", output_index=0, item=item))
-            told.append(
-                self._event(
-                    "response.content_part.added", **self._place, content_index=0, part=part("")
-                )
-            )
+            told += self._events.begin_message(item, items.part(""))
         self._said += text
-        told.append(
-            self._event(
-                "response.output_text.delta",
-                **self._place,
-                content_index=0,
-                delta=text,
-                logprobs=[],
-            )
-        )
+        told.append(self._events.text(text))
 
     def _call(self, deltas: called.Deltas, text: str, parts: list[bytes]) -> None:
         begins, more = deltas.after(text)
         if begins:
             item = self._document.called(deltas.name, "", "in_progress")
-            parts.append(self._event("response.output_item.added", output_index=0, item=item))
+            parts.append(self._events.begin(item))
         if more:
-            place = self._place | {"item_id": self._document.call_id}
-            parts.append(self._event("response.function_call_arguments.delta", **place, delta=more))
+            parts.append(self._events.arguments(more))
 
     def finish(self, parts: list[bytes]) -> None:
         parts += self._kept
         output = [item for item in (self._message(parts), self._called(parts)) if item]
         document = self._document.ended(self, output)
-        parts.append(self._event(f"response.{document['status']}", response=document))
+        parts.append(self._events.tell(document["status"], response=document))
 
     def _message(self, parts: list[bytes]) -> dict[str, Any] | None:
         if not self._said:
             return None
-        text, place = self._said, self._place | {"content_index": 0}
-        parts.append(self._event("response.output_text.done", **place, text=text, logprobs=[]))
-        parts.append(self._event("response.content_part.done", **place, part=part(text)))
-        item = self._document.message(text)
-        parts.append(self._event("response.output_item.done", output_index=0, item=item))
+        item = self._document.message(self._said)
+        parts += self._events.end_message(self._said, item)
         return item
 
     def _called(self, parts: list[bytes]) -> dict[str, Any] | None:
         deltas = self._deltas
         if deltas is None or not deltas.begun:
             return None
-        place = self._place | {"item_id": self._document.call_id}
-        done = {"arguments": deltas.arguments, "name": deltas.name}
-        parts.append(self._event("response.function_call_arguments.done", **place, **done))
         item = self._document.called(deltas.name, deltas.arguments, "completed")
-        parts.append(self._event("response.output_item.done", output_index=0, item=item))
+        parts += self._events.end_call(item)
         return item

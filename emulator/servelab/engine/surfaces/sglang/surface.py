@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Request, Response, Route
@@ -95,21 +94,12 @@ class SglangSurface(fastapi.Application):
 
     def refused(self, request: Request, error: Exception) -> Response:
         """A refusal in the shape of its route."""
-        refusal = self._refusal(error)
+        refusal = refusing.of(error, refusals.queue_full())
         if request.path.startswith(responding.PATH):
             return refusals.of_responses(refusal).response()
         if request.path in NATIVE_PATHS and refusal.kind != "503":
             refusal = refusals.native(refusal)
         return refusal.response()
-
-    def _refusal(self, error: Exception) -> Refusal:
-        if isinstance(error, Refusal):
-            return error
-        if isinstance(error, QueueFull):
-            return refusals.queue_full()
-        if isinstance(error, ModelServeError):
-            return Refusal(str(error))
-        return refusing.fault()
 
     def _taken(self, ids: Sequence[str], stream: bool) -> None:
         if self._exporter is not None:
@@ -165,17 +155,17 @@ class SglangSurface(fastapi.Application):
         self._control.start(exchange, generate)
 
     def _chat_full(self, asked: Asked) -> bytes:
-        return _full() + self._usage(asked, chunks.chat_usage)
+        return _full() + self._usage(asked, events.CHAT_CHUNK)
 
     def _text_full(self, asked: Asked) -> bytes:
-        return _full() + self._usage(asked, chunks.text_usage)
+        return _full() + self._usage(asked, events.TEXT)
 
-    def _usage(self, asked: Asked, event: Callable[..., bytes]) -> bytes:
+    def _usage(self, asked: Asked, kind: str) -> bytes:
         if not asked.call.include_usage:
             return b""
         cached = 0 if self._telling.cache_report else None
-        counts = chunks.usage(0, 0, cached)
-        return event(self._host.name(), int(self._host.unix_s()), asked.model, counts)
+        head = events.Completion(kind, self._host.name(), int(self._host.unix_s()), asked.model)
+        return chunks.usage_event(head, chunks.usage(0, 0, cached))
 
     def _native_full(self, asked: Asked) -> bytes:
         return generating.queue_full(self._host.name(), self._host.unix_s())

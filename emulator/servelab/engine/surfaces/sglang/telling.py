@@ -48,17 +48,7 @@ def prompt_tokens(reply: Reply) -> int:
 
 def chat_logprobs(told: Sequence[Token]) -> dict[str, Any]:
     """In a chat's shape."""
-    return {
-        "content": [
-            _entry(token.text, 0)
-            | {
-                "top_logprobs": [
-                    _entry(text, rank) for rank, (_, text) in enumerate(token.candidates)
-                ]
-            }
-            for token in told
-        ]
-    }
+    return likely.content(told, _entry)
 
 
 def _entry(text: str, rank: int) -> dict[str, Any]:
@@ -80,10 +70,7 @@ def text_logprobs(told: Sequence[Token], prompt: Sequence[int] | None = None) ->
         tops = [
             None if place == 0 else {text: likely.logprob()} for place, text in enumerate(before)
         ]
-        tops += [
-            {text: likely.logprob(rank) for rank, (_, text) in enumerate(token.candidates)}
-            for token in told
-        ]
+        tops += map(likely.ranks, told)
     return {
         "text_offset": [-1] * (len(before) + len(told)),
         "token_logprobs": [*values, *(likely.logprob() for _ in told)],

@@ -6,7 +6,6 @@ from typing import Any
 
 from servelab.engine.surfaces import events
 
-TEXT, CHUNK = "text_completion", "chat.completion.chunk"
 # Tokens for each step of an answer that nothing speculates on.
 DECODED_PER_STEP = 1.0
 
@@ -51,20 +50,6 @@ def chat_choice(
         "stop_reason": stop,
         "avg_decoded_tokens_per_iter": decoded,
     }
-
-
-def chat_whole(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any],
-) -> bytes:
-    """A complete chat answer."""
-    whole = events.completion(
-        "chat.completion", f"chatcmpl-{name}", created, model, choices, counts
-    )
-    return events.compact(whole | {"prompt_token_ids": None, "prompt_token_ids_b64": None})
 
 
 def chat_whole_choice(
@@ -113,16 +98,3 @@ def text_choice(
         "stop_reason": stop,
         "avg_decoded_tokens_per_iter": DECODED_PER_STEP,
     }
-
-
-def text_whole(
-    name: str,
-    created: int,
-    model: str,
-    choices: Sequence[Mapping[str, Any]],
-    counts: Mapping[str, Any],
-    prompt_token_ids: Sequence[int] | None,
-) -> bytes:
-    """A complete text completion."""
-    whole = events.completion(TEXT, f"cmpl-{name}", created, model, choices, counts)
-    return events.compact(whole | {"prompt_token_ids": prompt_token_ids})

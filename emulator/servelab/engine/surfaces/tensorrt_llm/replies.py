@@ -7,7 +7,8 @@ from typing import Any
 
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
-from servelab.engine.surfaces import events, likely
+from servelab.engine.surfaces import events, fastapi, likely
+from servelab.engine.surfaces.events import Completion
 from servelab.engine.surfaces.tensorrt_llm import calling, chunks, telling
 from servelab.engine.surfaces.tensorrt_llm.asking import Asked
 
@@ -30,6 +31,10 @@ class Whole(WholeReply):
         self.asked = asked
         self.server = server
 
+    def head(self, kind: str, name: str, model: str) -> Completion:
+        """What the document begins with."""
+        return Completion(kind, name, int(self.server.unix_s()), model)
+
     def counts(self) -> dict[str, Any]:
         """Usage."""
         return chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
@@ -39,11 +44,10 @@ class ChatWhole(Whole):
     """A chat."""
 
     def response(self) -> Response:
-        name, created = self.server.name(), int(self.server.unix_s())
         choices = [self._choice(choice) for choice in self.choices]
-        return Response(
-            body=chunks.chat_whole(name, created, self.asked.model, choices, self.counts())
-        )
+        head = self.head(events.CHAT, f"chatcmpl-{self.server.name()}", self.asked.model)
+        no_ids = {"prompt_token_ids": None, "prompt_token_ids_b64": None}
+        return fastapi.document(head.document(choices, self.counts()) | no_ids)
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
         top, count = self.call.logprobs, choice.sent + choice.pending
@@ -70,16 +74,11 @@ class TextWhole(Whole):
 
     def response(self) -> Response:
         several = len(self.call.prompts) > 1
-        return Response(
-            body=chunks.text_whole(
-                self.server.name(),
-                int(self.server.unix_s()),
-                self.server.model if several else self.asked.model,
-                [self._choice(choice) for choice in self.choices],
-                self.counts(),
-                [] if several else None,
-            )
-        )
+        choices = [self._choice(choice) for choice in self.choices]
+        model = self.server.model if several else self.asked.model
+        head = self.head(events.TEXT, f"cmpl-{self.server.name()}", model)
+        document = head.document(choices, self.counts())
+        return fastapi.document(document | {"prompt_token_ids": [] if several else None})
 
     def _choice(self, choice: Choice) -> dict[str, Any]:
         count = choice.sent + choice.pending
@@ -117,7 +116,8 @@ class ChatStream(Stream):
     def __init__(self, asked: Asked, server: Telling) -> None:
         super().__init__(asked, server)
         call = asked.call
-        self._name = f"chatcmpl-{next(server.numbers)}"
+        name = f"chatcmpl-{next(server.numbers)}"
+        self._head = Completion(events.CHAT_CHUNK, name, self.created, asked.model)
         self._plain = call.logprobs is None and not call.continuous_usage
         self._events: list[tuple[bytes, bytes]] = []
 
@@ -131,15 +131,9 @@ class ChatStream(Stream):
     def _event(
         self, told: dict[str, Any], counts: dict[str, Any] | None = None, blank: bytes = b""
     ) -> bytes:
-        event = self._whole_event([told], counts)
+        event = self._head.document([told], counts)
         document = events.compact(chunks.without_nulls(event))
         return b"data: " + document + blank + b"\n\n"
-
-    def _whole_event(
-        self, told: Sequence[dict[str, Any]], counts: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        model = self.asked.model
-        return events.completion(chunks.CHUNK, self._name, self.created, model, told, counts)
 
     def begin(self, parts: list[bytes]) -> None:
         for choice in self.choices:
@@ -200,7 +194,7 @@ class ChatStream(Stream):
         self.close(parts)
         if self.call.include_usage:
             counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
-            parts.append(events.event(self._whole_event([], counts)))
+            parts.append(self._head.event([], counts))
         parts.append(events.DONE)
 
 
@@ -240,7 +234,8 @@ class TextStream(Stream):
     def __init__(self, asked: Asked, server: Telling) -> None:
         super().__init__(asked, server)
         several = len(asked.call.prompts) > 1
-        self._name = f"cmpl-{server.name() if several else next(server.numbers)}"
+        name = f"cmpl-{server.name() if several else next(server.numbers)}"
+        self._head = Completion(events.TEXT, name, self.created, asked.model)
         self._offsets: list[int] = []
 
     def add(self, choices: Sequence[Choice]) -> None:
@@ -264,14 +259,9 @@ class TextStream(Stream):
         counts = None
         if self.call.continuous_usage:
             counts = chunks.usage(choice.prompt.tokens, choice.sent, choice.cached_tokens)
-        parts.append(self._event([event], counts))
+        parts.append(self._head.event([event], counts))
         if choice.ended:
             self._ended(choice, parts)
-
-    def _event(self, told: Sequence[dict[str, Any]], counts: dict[str, Any] | None) -> bytes:
-        model = self.asked.model
-        told_all = events.completion(chunks.TEXT, self._name, self.created, model, told, counts)
-        return events.event(told_all)
 
     def _ended(self, choice: Choice, parts: list[bytes]) -> None:
         """Usage, after the last of a prompt's choices."""
@@ -281,7 +271,7 @@ class TextStream(Stream):
             return
         made = sum(each.sent for each in of_prompt)
         counts = chunks.usage(choice.prompt.tokens, made, of_prompt[0].cached_tokens)
-        parts.append(self._event([], counts))
+        parts.append(self._head.event([], counts))
 
     def finish(self, parts: list[bytes]) -> None:
         self.close(parts)

@@ -58,32 +58,15 @@ class Text(Body):
     verbosity: Literal["low", "medium", "high"] | None = None
 
 
-class Request(Body):
-    background: bool | None = False
-    include: list[openai.Included] | None = None
-    input: str | list[dict[str, Any]]
-    instructions: str | None = None
-    max_output_tokens: int | None = None
-    max_tool_calls: int | None = None
+class Request(Body, openai.ResponseWishes):
     metadata: dict[str, str] | None = None
     model: str
     parallel_tool_calls: bool | None = False
-    previous_response_id: str | None = None
     prompt: None = None
     reasoning: Reasoning | None = None
     thinking_token_budget: int | None = None
-    service_tier: Literal["auto", "default", "flex", "scale", "priority"] = "auto"
-    store: bool | None = True
-    stream: bool | None = False
-    temperature: float | None = None
     text: Text | None = None
-    tool_choice: Literal["none", "auto", "required"] | dict[str, Any] = "auto"
     tools: list[Tool] = Field(default_factory=list)
-    top_logprobs: int | None = 0
-    top_p: float | None = None
-    truncation: Literal["auto", "disabled"] | None = "disabled"
-    user: str | None = None
-    request_id: str | None = None
 
     @model_validator(mode="before")
     @classmethod

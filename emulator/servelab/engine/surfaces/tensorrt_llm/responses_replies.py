@@ -6,11 +6,9 @@ from typing import Any
 
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply
-from servelab.engine.surfaces import called, events, fastapi, likely
+from servelab.engine.surfaces import called, fastapi, items, likely
 from servelab.engine.surfaces.tensorrt_llm import replies, responses
 from servelab.engine.surfaces.tensorrt_llm.asking import Asked
-
-OPENING = ("response.created", "response.in_progress")
 
 
 class Document:
@@ -70,7 +68,8 @@ class Document:
     def ended(self, reply: Reply, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """The whole at its end."""
         status = "completed" if reply.choices[0].reason == "stop" else "incomplete"
-        document = self.build(status, output, _usage(reply))
+        counts = (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens)
+        document = self.build(status, output, items.usage(*counts))
         self.keep(document)
         return document
 
@@ -86,22 +85,6 @@ class Document:
         return told | {"id": self._call["id"], "status": status}
 
 
-def part(text: str, logprobs: Sequence[Any] | None = None) -> dict[str, Any]:
-    """The text of a message."""
-    return {"annotations": [], "text": text, "type": "output_text", "logprobs": logprobs}
-
-
-def _usage(reply: Reply) -> dict[str, Any]:
-    prompt, made = reply.prompt_tokens, reply.completion_tokens
-    return {
-        "input_tokens": prompt,
-        "input_tokens_details": {"cached_tokens": reply.cached_tokens, "cache_write_tokens": 0},
-        "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": prompt + made,
-    }
-
-
 def _as_typed(document: Mapping[str, Any]) -> dict[str, Any]:
     """An object in an event, which goes through the types of OpenAI's own library."""
     absent = ("error", "incomplete_details", "conversation", "prompt_cache_key")
@@ -114,7 +97,7 @@ def _output(document: Document, reply: Reply, text: str) -> list[dict[str, Any]]
     if made is not None:
         return [document.called(*made)]
     # Blanks around the text are left out at the end, though a stream has told them.
-    return [document.message([part(text.strip())], "completed")] if text else []
+    return [document.message([items.part(text.strip())], "completed")] if text else []
 
 
 class ResponsesWhole(replies.Whole):
@@ -135,59 +118,41 @@ class ResponsesStream(replies.Stream):
     def __init__(self, asked: Asked, server: replies.Telling, document: Document) -> None:
         super().__init__(asked, server)
         self._document = document
-        self._number = 0
+        self._events = items.Events()
         self._said = ""
-        self._place = {"item_id": document.message_id, "output_index": 0}
-
-    def _event(self, kind: str, **fields: object) -> bytes:
-        self._number += 1
-        return events.numbered(self._number - 1, kind, **fields)
 
     def begin(self, parts: list[bytes]) -> None:
-        document = _as_typed(self._document.build("in_progress"))
-        parts += [self._event(kind, response=document) for kind in OPENING]
+        parts += self._events.opening(_as_typed(self._document.build("in_progress")))
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:
         if not text or self.call.calling:
             return
-        place = self._place | {"content_index": 0}
         if not self._said:
             item = self._document.message([], "in_progress")
-            parts.append(self._event("response.output_item.added", output_index=0, item=item))
-            parts.append(self._event("response.content_part.added", **place, part=part("", [])))
+            parts += self._events.begin_message(item, items.part("", []))
         self._said += text
-        parts.append(self._event("response.output_text.delta", **place, delta=text, logprobs=[]))
+        parts.append(self._events.text(text))
 
     def finish(self, parts: list[bytes]) -> None:
         text = likely.text(self.choices[0])
         output = _output(self._document, self, text)
         if self._said:
-            self._end_message(parts)
+            parts += self._message(self._said)
         elif self.call.calling and output:
-            self._tell_item(output[0], parts)
+            parts += self._held_back(output[0])
         document = _as_typed(self._document.ended(self, output))
         # It is called completed even where it is not.
-        parts.append(self._event("response.completed", response=document))
+        parts.append(self._events.tell("completed", response=document))
 
-    def _end_message(self, parts: list[bytes]) -> None:
-        text, place = self._said, self._place | {"content_index": 0}
-        parts.append(self._event("response.output_text.done", **place, text=text, logprobs=[]))
-        parts.append(self._event("response.content_part.done", **place, part=part(text)))
-        item = self._document.message([part(text)], "completed")
-        parts.append(self._event("response.output_item.done", output_index=0, item=item))
+    def _message(self, text: str) -> list[bytes]:
+        item = self._document.message([items.part(text)], "completed")
+        return self._events.end_message(text, item)
 
-    def _tell_item(self, item: Mapping[str, Any], parts: list[bytes]) -> None:
-        """Something that was held back to the end: a call, or the text that was none."""
+    def _held_back(self, item: dict[str, Any]) -> list[bytes]:
+        """What was not told before the end: a call, or the text that was none."""
         if item["type"] == "message":
-            self._said = item["content"][0]["text"]
-            self._end_message(parts)
-            return
-        place = self._place | {"item_id": item["id"]}
-        begun = {**item, "arguments": "", "status": "in_progress"}
-        parts.append(self._event("response.output_item.added", output_index=0, item=begun))
-        done = {"arguments": item["arguments"], "name": item["name"]}
-        delta = item["arguments"]
-        parts.append(self._event("response.function_call_arguments.delta", **place, delta=delta))
-        parts.append(self._event("response.function_call_arguments.done", **place, **done))
-        ended = {**item, "status": "completed"}
-        parts.append(self._event("response.output_item.done", output_index=0, item=ended))
+            self._events.place(item)
+            return self._message(item["content"][0]["text"])
+        begun = item | {"arguments": "", "status": "in_progress"}
+        told = [self._events.begin(begun), self._events.arguments(item["arguments"])]
+        return told + self._events.end_call(item | {"status": "completed"})

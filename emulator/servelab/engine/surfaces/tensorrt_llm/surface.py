@@ -5,9 +5,7 @@ It listens once its model is loaded. It knows its model by one name and takes an
 
 from collections.abc import Sequence
 
-from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
-from servelab.engine.core.intake import QueueFull
 from servelab.engine.exchange import Exchange, Handler, Request, Response, Route
 from servelab.engine.metrics import tensorrt_llm as metrics
 from servelab.engine.surfaces import fastapi, refusing, scraping
@@ -76,21 +74,14 @@ class TensorrtLlmSurface(fastapi.Application):
 
     def refused(self, request: Request, error: Exception) -> Response:
         """An error in its shape."""
-        refusal = self._refusal(error)
-        of_schema = isinstance(refusal, Refusal) and refusal.shape is Shape.BARE
+        if isinstance(error, fastapi.HttpError):
+            return error.response()
+        refusal = refusing.of(error, refusals.queue_full())
+        of_schema = refusal.shape is Shape.BARE
         # It counts what does not meet the schema, and no other errors.
         if self._exporter is not None and of_schema:
             self._exporter.count_error(refusal.status)
         return refusal.response()
-
-    def _refusal(self, error: Exception) -> Refusal | fastapi.HttpError:
-        if isinstance(error, Refusal | fastapi.HttpError):
-            return error
-        if isinstance(error, QueueFull):
-            return refusals.queue_full()
-        if isinstance(error, ModelServeError):
-            return Refusal(str(error))
-        return refusing.fault()
 
     def _chat(self, exchange: Exchange) -> None:
         request = exchange.request

@@ -16,18 +16,10 @@ def tokens(choice: Choice, first: int, count: int, top: int = 0) -> list[Token]:
 
 def chat_logprobs(told: Sequence[Token]) -> dict[str, Any]:
     """In a chat's shape; candidates only where they were asked for."""
-    return {
-        "content": [
-            _entry(token.text, 0)
-            | {
-                "top_logprobs": [
-                    _entry(text, rank) for rank, (_, text) in enumerate(token.candidates)
-                ]
-                or None
-            }
-            for token in told
-        ]
-    }
+    found = likely.content(told, _entry)
+    for each in found["content"]:
+        each["top_logprobs"] = each["top_logprobs"] or None
+    return found
 
 
 def _entry(text: str, rank: int) -> dict[str, Any]:
@@ -47,8 +39,5 @@ def text_logprobs(told: Sequence[Token], offset: int) -> dict[str, Any]:
         "text_offset": offsets,
         "token_logprobs": [likely.logprob()] * len(told),
         "tokens": [token.text for token in told],
-        "top_logprobs": [
-            {text: likely.logprob(rank) for rank, (_, text) in enumerate(token.candidates)}
-            for token in told
-        ],
+        "top_logprobs": [likely.ranks(token) for token in told],
     }

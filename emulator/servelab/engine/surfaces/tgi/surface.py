@@ -27,6 +27,7 @@ class TgiSurface:
     """TGI 3.3."""
 
     server = None
+    vary = None
 
     def __init__(self, host: Host) -> None:
         self._host = host

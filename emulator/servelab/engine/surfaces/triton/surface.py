@@ -53,6 +53,11 @@ class TritonSurface:
         self._routes = self._own_routes if self._native else self._openai_routes()
 
     @property
+    def vary(self) -> str | None:
+        """None."""
+        return None
+
+    @property
     def server(self) -> str | None:
         """uvicorn names itself, Triton's own server does not."""
         return None if self._native else fastapi.SERVER

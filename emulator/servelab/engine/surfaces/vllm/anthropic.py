@@ -87,6 +87,9 @@ class Refused(refusals.Refusal):
         error = {"type": self.kind, "message": str(self)}
         return events.compact({"type": "error", "error": error})
 
+    def last(self) -> bytes:
+        return b"event: error\ndata: " + self.body() + b"\n\n"
+
 
 def translated(refusal: refusals.Refusal) -> Refused:
     """The same refusal in Anthropic's words."""

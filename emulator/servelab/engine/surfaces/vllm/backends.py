@@ -4,15 +4,18 @@ An engine begins with the one that its first constrained request needs, and refu
 after.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from servelab.engine.calls import Call
+from servelab.engine.surfaces.vllm import llguidance, xgrammar
 from servelab.engine.surfaces.vllm.refusals import Refusal
 
 XGRAMMAR, GUIDANCE, OUTLINES = "xgrammar", "guidance", "outlines"
 _LENGTHS = frozenset({"minLength", "maxLength"})
 _SHAPES = frozenset({"pattern", "format"})
+_NUMBERS = frozenset({"integer", "number"})
+_UNKNOWN_OF_ARRAYS = frozenset({"uniqueItems", "contains", "minContains", "maxContains"})
 
 
 class Backends:
@@ -41,39 +44,34 @@ class Backends:
 
 
 def of_schema(schema: Any) -> str:
-    """Who takes a sound JSON schema."""
-    parts = list(_objects(schema))
-    if not any(map(_beyond, parts)):
+    """Who is given a JSON schema. Raises Refusal for one that nobody can use."""
+    parts = list(llguidance.objects(schema))
+    if not any(map(_beyond, parts)) and xgrammar.fault(schema) is None:
         return XGRAMMAR
-    return OUTLINES if any("patternProperties" in part for part in parts) else GUIDANCE
-
-
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
-    """All objects in a document, whether or not they are schemas: vLLM looks at each."""
-    level = [value]
-    while level:
-        found = [each for each in level if isinstance(each, dict)]
-        yield from found
-        level = [child for each in level if isinstance(each, list) for child in each]
-        level += [child for each in found for child in each.values()]
+    if any("patternProperties" in part for part in parts):
+        wrong, backend = next(filter(None, map(xgrammar.type_fault, parts)), None), OUTLINES
+    else:
+        wrong, backend = llguidance.fault(schema), GUIDANCE
+    if wrong is not None:
+        raise Refusal(f"The JSON schema cannot be used: {wrong}.")
+    return backend
 
 
 def _beyond(part: Mapping[str, Any]) -> bool:
-    """Whether xgrammar cannot do what one object of a schema asks."""
-    kinds = part.get("type")
-    kinds = {kinds} if isinstance(kinds, str) else kinds if isinstance(kinds, list) else ()
-    together = part.get("allOf")
+    """Whether vLLM asks xgrammar nothing of one object of a schema."""
+    kinds, together = xgrammar.kinds(part), part.get("allOf")
     return (
-        ("multipleOf" in part and ("integer" in kinds or "number" in kinds))
-        or ("string" in kinds and _is_shaped_and_measured(part))
+        ("multipleOf" in part and not kinds.isdisjoint(_NUMBERS))
+        or ("string" in kinds and (_is_shaped_and_measured(part) or _is_of_no_format(part)))
+        or ("array" in kinds and not _UNKNOWN_OF_ARRAYS.isdisjoint(part))
         or ("object" in kinds and (_names_clash(part) or _patterns_clash(part)))
         or (isinstance(together, list) and len(together) >= 2)
-        or isinstance(part.get("items"), list)
-        or isinstance(part.get("exclusiveMinimum"), bool)
-        or isinstance(part.get("exclusiveMaximum"), bool)
-        or (isinstance(part.get("properties"), dict) and False in part["properties"].values())
-        or ("object" in kinds and bool(part.get("minProperties")) and not part.get("properties"))
     )
+
+
+def _is_of_no_format(part: Mapping[str, Any]) -> bool:
+    """Whether a text has a form that is none."""
+    return "format" in part and part["format"] not in llguidance.FORMATS
 
 
 def _is_shaped_and_measured(part: Mapping[str, Any]) -> bool:
@@ -95,9 +93,6 @@ def _names_clash(part: Mapping[str, Any]) -> bool:
 
 
 def _patterns_clash(part: Mapping[str, Any]) -> bool:
-    """The same of properties by patterns, or whether these are no schemas."""
-    patterns = part.get("patternProperties", {})
-    if not isinstance(patterns, dict):
-        return True
-    many = len(patterns) > 1 or (bool(patterns) and "properties" in part)
-    return many or not all(isinstance(each, dict | bool) for each in patterns.values())
+    """The same of properties by patterns."""
+    named = part.get("patternProperties", {})
+    return isinstance(named, dict) and (len(named) > 1 or (bool(named) and "properties" in part))

@@ -1,8 +1,10 @@
 """Several conversations in one request: ``/v1/chat/completions/batch``."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from servelab.engine.calls import Call, Served
 from servelab.engine.replying import Choice
@@ -17,33 +19,63 @@ from servelab.engine.surfaces.vllm import (
     replies,
     tags,
 )
+from servelab.engine.surfaces.vllm.messages import Messages
 from servelab.engine.surfaces.vllm.refusals import Refusal
 
-Conversation = Annotated[list[Any], Field(min_length=1)]
+
+def _not_empty(said: Sequence[Any]) -> Sequence[Any]:
+    if not said:
+        raise PydanticCustomError("too_short", "List should have at least 1 item after validation")
+    return said
 
 
-class BatchRequest(bodies.Wishes, bodies.Rendered):
-    """What a chat may hold, less streams and tools; its conversations share all wishes."""
+Conversation = Annotated[Messages, AfterValidator(_not_empty)]
+
+
+class BatchRequest(bodies.Rendered):
+    """What a chat may hold, less streams and tools; its conversations share all wishes.
+
+    What it does not know is looked at once it stands in the chats that it is made into.
+    """
 
     told_in = orders.BATCH
+    model_config = ConfigDict(extra="allow")
 
     messages: Annotated[list[Conversation], Field(min_length=1)]
+    model: str | None = None
+    frequency_penalty: float | None = None
+    logit_bias: dict[str, float] | None = None
     logprobs: bool | None = False
     top_logprobs: bodies.Count = 0
     logprob_token_ids: list[int] | None = None
     max_tokens: int | None = None
     max_completion_tokens: int | None = None
     n: int | None = 1
+    presence_penalty: float | None = None
     response_format: Any = None
+    seed: bodies.Seed | None = None
+    stop: bodies.Stop = None
+    temperature: float | None = None
+    top_p: float | None = None
+    user: str | None = None
     tool_choice: Literal["none"] | None = "none"
     include_reasoning: bool = True
     best_of: int | None = None
     use_beam_search: bool = False
+    top_k: int | None = None
+    min_p: float | None = None
+    repetition_penalty: float | None = None
+    watermarking: bool | None = None
     length_penalty: float | None = 1.0
     early_stopping: bool = False
+    structured_outputs: bodies.StructuredOutputs | None = None
+    request_id: str | None = None
     add_generation_prompt: bool = True
     continue_final_message: bool = False
     chat_template: str | None = None
+    priority: int = Field(default=0, ge=bodies.INT64_MIN, le=bodies.INT64_MAX)
+    cache_salt: str | None = None
+    include_stop_str_in_output: bool = False
     guided_decoding_backend: str | None = None
     echo: bool = False
     return_tokens_as_token_ids: bool | None = None
@@ -63,6 +95,10 @@ def _check(body: dict[str, Any]) -> None:
         raise Refusal("A batch takes no beam search.", param="use_beam_search")
     if body.get("logprob_token_ids") and not body.get("logprobs"):
         raise Refusal("logprob_token_ids needs logprobs: true.", param="logprob_token_ids")
+    given = body.get("kv_transfer_params")
+    if isinstance(given, dict) and given.get("prompt_token_ids") is not None:
+        name = "kv_transfer_params.prompt_token_ids"
+        raise Refusal("A batch takes no prompt that is tokens already.", param=name)
     form, wanted = body.get("response_format"), body.get("structured_outputs")
     if isinstance(form, dict) and form.get("type") == "structural_tag":
         tags.check(form, "response_format")
@@ -79,10 +115,12 @@ def parse(raw: bytes, content_type: str, served: Served) -> Call:
     protocol.check_model(request.model, served)
     shared = request.model_dump(exclude={"messages"}, exclude_none=True, by_alias=True)
     calls = [_single(shared | {"messages": said}, served) for said in asked["messages"]]
+    late = next((call.late for call in calls if call.late is not None), None)
+    if late is not None:
+        raise late
     prompts = tuple(prompt for call in calls for prompt in call.prompts)
-    return calls[0]._replace(
-        prompts=prompts, echo=any(call.echo for call in calls), tells_cached=False
-    )
+    echo = any(call.echo for call in calls)
+    return calls[0]._replace(prompts=prompts, echo=echo, tells_cached=False, stream=False)
 
 
 def _single(body: dict[str, Any], served: Served) -> Call:
@@ -92,7 +130,10 @@ def _single(body: dict[str, Any], served: Served) -> Call:
     except ValidationError as error:
         told = refusals.schema(error.errors(include_url=False))
         raise Refusal(str(told)) from None
-    messages.check_calls(body["messages"])
+    try:
+        messages.check_calls(body["messages"])
+    except Refusal as refusal:
+        raise Refusal(str(refusal)) from None
     return protocol.chat(request, body["messages"], served)
 
 
@@ -101,4 +142,6 @@ class Reply(replies.Whole):
 
     def choice(self, choice: Choice) -> chunks.Piece:
         told = super().choice(choice)
-        return told._replace(prompt_token_ids=None, prompt_logprobs=None, prompt_text=None)
+        return told._replace(
+            prompt_token_ids=None, prompt_logprobs=None, prompt_text=None, weight_versions=None
+        )

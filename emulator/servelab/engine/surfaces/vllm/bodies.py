@@ -264,37 +264,6 @@ class CompletionRequest(Sampling):
         return data
 
 
-class TokenizePrompt(Body):
-    model: str | None = None
-    prompt: str
-    add_special_tokens: bool = True
-    return_token_strs: bool | None = False
-    # No fields of vLLM's schema, but it looks for them.
-    mm_processor_kwargs: Any = None
-    media_io_kwargs: Any = None
-
-
-class TokenizeChat(Rendered):
-    told_in = orders.TOKENIZE_CHAT
-
-    model: str | None = None
-    messages: Messages
-    add_generation_prompt: bool = True
-    return_token_strs: bool | None = False
-    continue_final_message: bool = False
-    add_special_tokens: bool = False
-    chat_template: str | None = None
-    tools: list[Tool] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def as_it_came(cls, data: Any) -> Any:
-        """The check that comes before the schema."""
-        if isinstance(data, dict):
-            rules.generation_prompt(data)
-        return data
-
-
 class Salted(Body):
     """A request whose ``cache_salt`` is looked at before all else."""
 
@@ -305,8 +274,3 @@ class Salted(Body):
         if isinstance(data, dict):
             rules.cache_salt(data)
         return data
-
-
-class DetokenizeRequest(Body):
-    model: str | None = None
-    tokens: list[Annotated[int, Field(ge=0, le=INT64_MAX)]]

@@ -1,4 +1,4 @@
-"""The bytes of an answer with vLLM 0.33's fields: server-sent events, or one JSON document."""
+"""The bytes of a streamed answer's events with vLLM 0.33's fields, and what all answers tell."""
 
 import functools
 import json
@@ -72,7 +72,6 @@ def usage(
     return counts | ({"prompt_tokens_details": details} if details else {})
 
 
-_COUNTS = tuple(usage(0, 0))
 _MARKED_TIME = 8_642_975_310_864_297_531  # no time that is ever told
 
 
@@ -218,86 +217,3 @@ def usage_event(head: Head, counts: Mapping[str, Any]) -> bytes:
     """The event after the last choice, if the client asked for usage."""
     document = head.fields(stream=True) | {"choices": [], "usage": dict(counts)}
     return event(document | {"system_fingerprint": FINGERPRINT})
-
-
-def whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> bytes:
-    """A complete answer."""
-    return _encoded(_whole(head, choices, counts))
-
-
-def bare(head: Head, text: str, end: End, prompt_tokens: int, completion_tokens: int) -> bytes:
-    """A complete answer of one choice and nothing beside its text, as most are.
-
-    It is put into a form made once.
-    """
-    stop = "null" if end.stop_reason is None else json.dumps(end.stop_reason)
-    total = prompt_tokens + completion_tokens
-    values = _text(head.id), head.created, _text(text), _text(end.reason), stop
-    form = _form(head.model, head.role, chat=head.chat)
-    return (form % (*values, prompt_tokens, total, completion_tokens)).encode()
-
-
-@functools.lru_cache(maxsize=64)
-def _form(model: str, role: str, *, chat: bool) -> str:
-    """A complete answer with places for what differs from one to the next."""
-    head, piece = (
-        Head(events.MARK, 0, model, chat, role),
-        Piece(events.MARK, End(events.MARK, events.MARK)),
-    )
-    document = _whole(head, [piece], usage(0, 0)) | {"created": events.MARK}
-    document["usage"] |= dict.fromkeys(_COUNTS, events.MARK)
-    return _encoded(document).decode().replace("%", "%%").replace(_text(events.MARK), "%s")
-
-
-def _encoded(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, separators=(",", ":")).encode()
-
-
-def _whole(head: Head, choices: Sequence[Piece], counts: Mapping[str, Any]) -> dict[str, Any]:
-    details = {"prompt_tokens_details": None, "completion_tokens_details": None}
-    build = _chat_choice if head.chat else _text_choice
-    document = head.fields(stream=False) | {
-        "choices": [build(head, index, choice) for index, choice in enumerate(choices)],
-        "service_tier": None,
-        "system_fingerprint": FINGERPRINT,
-        "usage": {**counts, **details, **counts},
-    }
-    if head.chat:
-        document |= {
-            "prompt_logprobs": choices[0].prompt_logprobs,
-            "prompt_token_ids": choices[0].prompt_token_ids,
-            "prompt_text": choices[0].prompt_text,
-        }
-    return document | {"kv_transfer_params": None, "ec_transfer_params": None, "metrics": None}
-
-
-def _chat_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
-    empty = ("refusal", "annotations", "audio", "function_call")
-    message = {"role": head.role, "content": choice.text} | dict.fromkeys(empty)
-    message |= {"tool_calls": choice.calls} if choice.calls else {}
-    message |= {"reasoning": choice.thought}
-    return {
-        "index": index,
-        "message": message,
-        "logprobs": choice.logprobs,
-        "finish_reason": choice.end and choice.end.reason,
-        "stop_reason": choice.end and choice.end.stop_reason,
-        "token_ids": choice.token_ids,
-        "routed_experts": None,
-        "weight_versions": choice.weight_versions,
-    }
-
-
-def _text_choice(head: Head, index: int, choice: Piece) -> dict[str, Any]:
-    return {
-        "index": index,
-        "text": choice.text,
-        "logprobs": choice.logprobs,
-        "finish_reason": choice.end and choice.end.reason,
-        "stop_reason": choice.end and choice.end.stop_reason,
-        "token_ids": choice.token_ids,
-        "prompt_logprobs": choice.prompt_logprobs,
-        "prompt_token_ids": choice.prompt_token_ids,
-        "routed_experts": None,
-        "weight_versions": choice.weight_versions,
-    }

@@ -7,9 +7,7 @@ import math
 import random
 import struct
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from modelserve.catalog import models
 from modelserve.errors import UnknownName
@@ -19,8 +17,16 @@ from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.replying import WholeReply
 from servelab.engine.surfaces import fastapi
 from servelab.engine.surfaces.surface import Host
-from servelab.engine.surfaces.vllm import bodies, messages, prompting, protocol, reading, rules
-from servelab.engine.surfaces.vllm.messages import Messages
+from servelab.engine.surfaces.vllm import (
+    embedding_bodies,
+    extensions,
+    messages,
+    prompting,
+    protocol,
+    reading,
+    refusals,
+    rules,
+)
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import template
 
@@ -29,18 +35,8 @@ DEFAULT_DIMENSIONS = 4096
 
 _POOLING_TASKS = frozenset({"embed", "embedding", "classify", "reward", "score"})
 _FORMATS = {"float32": "f", "float16": "e"}
-
-
-class EmbeddingRequest(bodies.Body):
-    model: str | None = None
-    input: list[bodies.TokenId] | list[list[bodies.TokenId]] | str | list[str] | None = None
-    messages: Messages | None = None
-    add_generation_prompt: bool = False
-    dimensions: int | None = None
-    encoding_format: Literal["float", "base64", "bytes", "bytes_only"] = "float"
-    embed_dtype: Literal["float32", "float16"] = "float32"
-    endianness: Literal["native", "little", "big"] = "native"
-    truncate_prompt_tokens: Annotated[int, Field(ge=-1)] | None = None
+# Of types that the packer does not know: bits of the exponent, and of what comes after it.
+BITS = {"bfloat16": (8, 7), "fp8_e4m3": (4, 3), "fp8_e5m2": (5, 2)}
 
 
 def is_pooling(spec: EngineSpec) -> bool:
@@ -51,10 +47,14 @@ def is_pooling(spec: EngineSpec) -> bool:
 
 
 def routes(host: Host) -> Sequence[Route]:
-    """The route, where the engine has it."""
+    """The routes, where the engine has them."""
     if not is_pooling(host.spec):
         return ()
-    return (Route("POST", "/v1/embeddings", Embeddings(host).answer, aside=True),)
+    made = Embeddings(host)
+    return (
+        Route("POST", "/v1/embeddings", made.answer, aside=True),
+        Route("POST", "/invocations", made.invoked, aside=True),
+    )
 
 
 class Embeddings:
@@ -67,9 +67,24 @@ class Embeddings:
     def answer(self, exchange: Exchange) -> None:
         """Put the prompts into the core; the vectors come when all are computed."""
         asked = reading.load(exchange.request.body, exchange.request.content_type)
-        request = reading.validate(EmbeddingRequest, asked)
+        self._embed(exchange, asked, embedding_bodies.read(asked))
+
+    def invoked(self, exchange: Exchange) -> None:
+        """SageMaker's way in, of any model."""
+        asked = reading.load(exchange.request.body, exchange.request.content_type)
+        if isinstance(asked, dict):
+            asked.pop("model", None)
+        try:
+            request = embedding_bodies.read(asked)
+        except Refusal as refusal:
+            if refusal.kind != refusals.SCHEMA:
+                raise
+            raise Refusal("This is nothing to embed.") from None
+        self._embed(exchange, asked, request)
+
+    def _embed(self, exchange: Exchange, asked: Any, request: embedding_bodies.Request) -> None:
         served = self._host.served
-        protocol.check_model(request.model, served)
+        _check_model(request.model, served)
         prompts = _prompts(request, asked, served)
         dimensions = self._checked(request.dimensions)
         # A pooling model computes the prompt and no more: the first token is the whole answer.
@@ -93,7 +108,7 @@ class EmbeddingReply(WholeReply):
     def __init__(
         self,
         call: Call,
-        request: EmbeddingRequest,
+        request: embedding_bodies.Request,
         dimensions: int,
         name: str,
         created: int,
@@ -125,8 +140,14 @@ class EmbeddingReply(WholeReply):
         return base64.b64encode(self._packed(values)).decode()
 
     def _packed(self, values: Sequence[float]) -> bytes:
+        kind = self._request.embed_dtype
+        if kind in BITS:
+            codes = [small_float(value, *BITS[kind]) for value in values]
+            values, letter = codes, "B" if sum(BITS[kind]) < 8 else "H"
+        else:
+            letter = _FORMATS[kind]
         order = ">" if self._request.endianness == "big" else "<"
-        return struct.pack(f"{order}{len(values)}{_FORMATS[self._request.embed_dtype]}", *values)
+        return struct.pack(f"{order}{len(values)}{letter}", *values)
 
     def _bytes(self, vectors: Sequence[Sequence[float]], counts: dict[str, Any]) -> Response:
         """The numbers alone, and what belongs to them in a header."""
@@ -144,6 +165,16 @@ class EmbeddingReply(WholeReply):
         return Response(200, b"".join(parts), "application/octet-stream", headers)
 
 
+def small_float(value: float, exponent_bits: int, fraction_bits: int) -> int:
+    """A number of at most 1 as a float of so many bits, rounded."""
+    sign = (value < 0) << (exponent_bits + fraction_bits)
+    bias = (1 << (exponent_bits - 1)) - 1
+    exponent = max(math.frexp(value)[1] - 1 + bias, 1) if value else 1
+    steps = round(math.ldexp(abs(value), bias + fraction_bits - exponent))
+    # A number that is large enough has a leading bit, which counts as one of the exponent.
+    return sign | ((exponent - 1) << fraction_bits) + steps
+
+
 def vector(ids: Sequence[int], dimensions: int) -> list[float]:
     """A vector of length one; fewer dimensions are the beginning of more, but for the length."""
     digest = hashlib.blake2b(struct.pack(f"<{len(ids)}q", *ids), digest_size=16).digest()
@@ -154,23 +185,42 @@ def vector(ids: Sequence[int], dimensions: int) -> list[float]:
     return [float(f"{value / length:.8g}") for value in values]
 
 
-def _prompts(request: EmbeddingRequest, asked: Any, served: Served) -> tuple[Prompt, ...]:
+def _check_model(name: str | None, served: Served) -> None:
+    if name and name != served.name:
+        known = refusals.unknown_model(name, served.name)
+        raise Refusal(str(known), status=known.status, kind=known.kind)
+
+
+def _prompts(request: embedding_bodies.Request, asked: Any, served: Served) -> tuple[Prompt, ...]:
     """What to embed. Raises Refusal."""
     most = request.truncate_prompt_tokens
-    kept = prompting.Kept(served.max_model_tokens if most == -1 else most)
-    if request.messages is not None:
-        turns = [messages.turn(message) for message in asked["messages"]]
-        whole = template.encode(turns, opens_answer=request.add_generation_prompt)
-        ids = tuple(prompting.cut(whole, kept))
-        prompts: tuple[Prompt, ...] = (Prompt(len(ids), ids=ids),)
-    elif request.input is None:
-        raise Refusal("input must be a text, token ids, or a list of these.", param="input")
-    else:
+    end = request.truncation_side == "left"
+    kept = prompting.Kept(served.max_model_tokens if most == -1 else most, end)
+    if isinstance(request, embedding_bodies.OfPrompt):
+        extensions.media(request)
+        if not request.input:
+            raise Refusal("input must not be empty.")
         prompts = prompting.of(request.input, served, kept, told=False)
+    else:
+        protocol.check_template(request)
+        said = asked.get("messages", asked.get("input"))
+        chats = said if isinstance(request, embedding_bodies.OfChats) else [said]
+        prompts = tuple(_chat(each, request, kept) for each in chats)
     for prompt in prompts:
         prompting.check_length(prompt, served)
         rules.known_prompt(prompt.ids)
     return prompts
+
+
+def _chat(
+    said: Sequence[Any],
+    request: embedding_bodies.OfChat | embedding_bodies.OfChats,
+    kept: prompting.Kept,
+) -> Prompt:
+    turns = [messages.turn(message) for message in said]
+    whole = template.encode(turns, opens_answer=request.add_generation_prompt)
+    ids = tuple(prompting.cut(whole, kept))
+    return Prompt(len(ids), ids=ids)
 
 
 def _dimensions(model_name: str) -> int:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from servelab.engine.surfaces.vllm import backends, bodies, grammars, rules
+from servelab.engine.surfaces.vllm import backends, bodies, patterns, rules, xgrammar
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import productions, writing
 
@@ -15,18 +15,19 @@ MOST_NESTED = 64
 Wish = tuple[str, Any]  # its kind, and what it is
 
 
-def write(wish: Wish) -> writing.Write:
-    """How to write the answer. Raises Refusal."""
-    kind, value = wish
-    return _WRITERS[kind](value)
+class Constraint(NamedTuple):
+    """How an answer is held to a wish: what writes it, whose grammar it is, whether that begins."""
+
+    write: writing.Write
+    backend: str = backends.XGRAMMAR
+    begins: bool = True
 
 
-def backend(wish: Wish) -> str:
-    """Who constrains the answer to a wish that can be written."""
+def constraint(wish: Wish) -> Constraint:
+    """What a wish comes to. Raises Refusal."""
     kind, value = wish
-    if kind != "json":
-        return backends.XGRAMMAR
-    return backends.of_schema(json.loads(value) if isinstance(value, str) else value)
+    found = _WRITERS[kind](value)
+    return found if isinstance(found, Constraint) else Constraint(found)
 
 
 def wish(request: bodies.Sampling) -> Wish | None:
@@ -51,19 +52,20 @@ def wish(request: bodies.Sampling) -> Wish | None:
     return given[0] if given else None
 
 
-def _by_json(schema: Any) -> writing.Write:
+def _by_json(schema: Any) -> Constraint:
     if isinstance(schema, str):
         schema = _loaded(schema, "structured_outputs.json")
     if _nesting(schema) > MOST_NESTED:
         raise Refusal(f"The JSON schema nests deeper than {MOST_NESTED} levels.")
-    _must_be_sound("The JSON schema", grammars.schema_fault(schema))
-    return writing.by_schema(schema)
+    backend = backends.of_schema(schema)
+    begins = backend != backends.XGRAMMAR or xgrammar.begins(schema)
+    return Constraint(writing.by_schema(schema), backend, begins)
 
 
 def _by_regex(pattern: str) -> writing.Write:
     if "\0" in pattern:
         raise Refusal("structured_outputs.regex must not hold a NUL character.")
-    _must_be_sound("The pattern", grammars.pattern_fault(pattern))
+    _must_be_sound("The pattern", patterns.fault(pattern))
     return writing.by_pattern(pattern)
 
 
@@ -161,7 +163,7 @@ def _first(value: Any) -> str:
     return str(value or "")
 
 
-_WRITERS: Mapping[str, Callable[[Any], writing.Write]] = {
+_WRITERS: Mapping[str, Callable[[Any], writing.Write | Constraint]] = {
     "json": _by_json,
     "regex": _by_regex,
     "choice": _by_choice,

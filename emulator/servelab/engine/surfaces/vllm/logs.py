@@ -10,13 +10,23 @@ from servelab.engine import stamps
 from servelab.engine.metrics.exporting import Load
 from servelab.engine.surfaces import startlines, uvicorn
 from servelab.engine.surfaces.surface import StartLine
+from servelab.engine.surfaces.vllm import banner
 
 VERSION = "0.33.0"
 
 _AT = stamps.mark("%m-%d %H:%M:%S")
-_API = "(APIServer pid=1)"
-_CORE = "(EngineCore_DP0 pid=134)"
-_WEB = f"{_API} {uvicorn.LEVEL}"
+_API = f"(APIServer pid=1) INFO {_AT}"
+_NO_SCALE_OUT = (
+    "[factories.py:105] Scale-out endpoints are disabled. Restart vllm serve with "
+    "--enable-scale-out to enable them."
+)
+_STOPPED = (
+    "[core_client.py:797] [shutdown] MPClient: cleaning up background resources",
+    "[core_client.py:799] [shutdown] MPClient: complete",
+    "[launcher.py:281] [shutdown] API server: engine client stopped",
+    "[launcher.py:284] [shutdown] API server: signalling HTTP server shutdown",
+    "[launcher.py:306] [shutdown] API server: shutting down FastAPI HTTP server",
+)
 
 
 def start_lines(
@@ -32,107 +42,121 @@ def start_lines(
 
 def access(client: str, method: str, target: str, status: int) -> str:
     """A request that was answered."""
-    return f"{_WEB}{uvicorn.access(client, method, target, status)}"
+    return f"{uvicorn.LEVEL}{uvicorn.access(client, method, target, status)}"
 
 
 def load(prompt_per_s: float, generation_per_s: float, gauges: Load) -> str:
     """Throughput (tokens per emulated second) and load; of the prefix cache since the start."""
     looked_up, found = gauges.prefix_tokens
-    rate = found / looked_up if looked_up else 0.0
+    rate = f", Prefix cache hit rate: {found / looked_up:.1%}" if looked_up else ""
     return (
-        f"{_API} INFO {_AT} [loggers.py:271] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
+        f"{_API} [loggers.py:335] Engine 000: Avg prompt throughput: {prompt_per_s:.1f} "
         f"tokens/s, Avg generation throughput: {generation_per_s:.1f} tokens/s, "
         f"Running: {gauges.running} reqs, Waiting: {gauges.waiting} reqs, "
-        f"GPU KV cache usage: {gauges.kv_usage * 100:.1f}%, Prefix cache hit rate: {rate:.1%}"
+        f"GPU KV cache usage: {gauges.kv_usage * 100:.1f}%{rate}"
     )
 
 
-def ready_lines() -> tuple[str, ...]:
+def ready_lines(started: launch.Launch) -> tuple[str, ...]:
     """The last lines before the first request can be served."""
-    return tuple(f"{_WEB}{text}" for text in uvicorn.STARTED)
+    said = banner.given(started)
+    texts = [] if said.get("enable_scale_out") else [_NO_SCALE_OUT]
+    texts.append(f"[entry.py:139] Starting vLLM server on {banner.address(started)}")
+    if said.get("runner", "auto") != "pooling":
+        texts.insert(0, "[entry.py:135] Supported tasks: ['generate']")
+        texts.append("[launcher.py:188] Available routes are:")
+        documents = not said.get("disable_fastapi_docs")
+        texts += [f"[launcher.py:197] {route}" for route in banner.routes(documents=documents)]
+    web = (f"{uvicorn.LEVEL}{text}" for text in uvicorn.STARTED)
+    return (*(f"{_API} {text}" for text in texts), *web)
 
 
 def stop_lines() -> tuple[str, ...]:
     """What a stopping server says."""
-    return tuple(f"{_WEB}{text}" for text in uvicorn.STOPPED)
+    web = (f"{uvicorn.LEVEL}{text}" for text in uvicorn.STOPPED[:3])
+    return (*(f"{_API} {text}" for text in _STOPPED), *web)
+
+
+def _core(started: launch.Launch) -> str:
+    """How lines of the engine begin."""
+    rank = "_DP0" if banner.given(started).get("data_parallel_size", 1) > 1 else ""
+    return f"(EngineCore{rank} pid=134) INFO {_AT}"
+
+
+def _worker(started: launch.Launch) -> str:
+    """How lines of who has a GPU begin: a process of its own where there are several."""
+    rank = f"(Worker_TP0 pid=201) INFO {_AT}"
+    return rank if started.tensor_parallel > 1 else _core(started)
 
 
 def _banner(started: launch.Launch) -> Sequence[StartLine]:
     model = started.model.name
-    arguments = {
-        "model_tag": model,
-        "served_model_name": [started.served_name],
-        "max_model_len": started.max_model_tokens,
-        "tensor_parallel_size": started.tensor_parallel,
-        "max_num_batched_tokens": started.max_batched_tokens,
-        "max_num_seqs": started.max_sequences,
-    }
     texts = [
-        f"{_API} INFO {_AT} [api_server.py:2014] vLLM API server version {VERSION}",
-        f"{_API} INFO {_AT} [utils.py:253] non-default args: {arguments}",
-        f"{_API} INFO {_AT} [model.py:1666] Using max model len {started.max_model_tokens}",
-        *_chunked(started),
-        f"{_CORE} INFO {_AT} [core.py:93] Initializing a V1 LLM engine (v{VERSION}) with config: "
-        f"model='{model}', max_seq_len={started.max_model_tokens}, "
-        f"tensor_parallel_size={started.tensor_parallel}, quantization={started.quantization}",
+        *(f"{_API} [startup.py:38] {line}" for line in banner.logo(VERSION, model)),
+        f"{_API} [startup.py:96] {banner.non_defaults(banner.given(started))}",
+        f"{_API} [model.py:2170] Using max model len {started.max_model_tokens}",
+        f"{_core(started)} [core.py:139] Initializing a V1 LLM engine (v{VERSION}) with config: "
+        f"{banner.config(started)}",
+        f"{_worker(started)} [gpu_worker.py:513] Using V2 Model Runner",
     ]
     return startlines.at(wire.Phase.WEIGHT_LOAD, 0.0, texts)
 
 
-def _chunked(started: launch.Launch) -> Sequence[str]:
-    if dict(started.options).get("enable-chunked-prefill") == "false":
-        return ()
-    budget = f"max_num_batched_tokens={started.max_batched_tokens}."
-    return (f"{_API} INFO {_AT} [scheduler.py:226] Chunked prefill is enabled with {budget}",)
-
-
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
     phase = wire.Phase.WEIGHT_LOAD
-    weights, name = planned.weights, started.model.name
-    lines = [
-        StartLine(
-            phase,
-            0.0,
-            f"{_CORE} INFO {_AT} [gpu_model_runner.py:3259] Starting to load model {name}...",
-        )
-    ]
+    weights = planned.weights
+    worker, took_s = _worker(started), weights.duration_s
+    lines = [StartLine(phase, 0.0, f"{worker} [model_runner.py:399] Loading model from scratch...")]
     for done, shards in startlines.shards(weights.n_bytes):
-        percent = 100 * done // shards
-        text = f"{_CORE} Loading safetensors checkpoint shards: {percent:3d}% Completed"
-        lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
-    gib = weights.n_bytes / started.tensor_parallel / 2**30
-    took_s = weights.duration_s
+        text = f"{100 * done // shards:3d}% Completed | {done}/{shards}"
+        pace = startlines.pace(done, shards, took_s)
+        lines.append(StartLine(phase, done / shards, f"{_description(started)}: {text} [{pace}]"))
+    gib = started.model.weight_bytes(started.quantization) / started.tensor_parallel / 2**30
+    took = f"{worker} [default_loader.py:506] Loading weights took {took_s:.2f} seconds"
     texts = (
-        f"{_CORE} INFO {_AT} [default_loader.py:308] Loading weights took {took_s:.2f} seconds",
-        f"{_CORE} INFO {_AT} [gpu_model_runner.py:3338] Model loading took {gib:.4f} GiB memory "
+        *([took] if weights.n_bytes else []),
+        f"{worker} [model_runner.py:428] Model loading took {round(gib, 2)} GiB memory "
         f"and {took_s:.6f} seconds",
     )
     return [*lines, *startlines.at(phase, 1.0, texts)]
 
 
+def _description(started: launch.Launch) -> str:
+    """Of the progress bar."""
+    if str(banner.given(started).get("load_format")).startswith("runai_streamer"):
+        return "Loading safetensors using Runai Model Streamer"
+    return "Loading safetensors checkpoint shards"
+
+
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:
     lines = startlines.warm_up(planned, lambda part: _part_lines(part, started, gpu))
     after_s = sum(part.duration_s for part in planned.after_weights)
-    took = "init engine (profile, create kv cache, warmup model) took"
-    text = f"{_CORE} INFO {_AT} [core.py:250] {took}"
-    lines.append(StartLine(wire.Phase.WARM_UP, 1.0, f"{text} {after_s:.2f} seconds"))
-    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, ready_lines())]
+    compile_s = sum(
+        part.duration_s for part in planned.after_weights if part.name is coldstart.Part.COMPILE
+    )
+    compiled = f" (compilation: {compile_s:.2f} s)" if compile_s else ""
+    took = f"init engine (profile, create kv cache, warmup model) took {after_s:.2f} s{compiled}"
+    where = f"{_core(started)} [core.py:{405 if compile_s else 412}]"
+    lines.append(StartLine(wire.Phase.WARM_UP, 1.0, f"{where} {took}"))
+    return [*lines, *startlines.at(wire.Phase.WARM_UP, 1.0, ready_lines(started))]
 
 
 def _part_lines(part: coldstart.WarmUpPart, started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
-    seconds = part.duration_s
+    seconds, worker = part.duration_s, _worker(started)
     if part.name is coldstart.Part.DISTRIBUTED_INIT and seconds:
-        ranks = started.tensor_parallel
+        expert = "N/A" if started.model.experts is None else 0
         return [
-            f"{_CORE} INFO {_AT} [parallel_state.py:1325] rank 0 in world size {ranks} is ready"
+            f"{worker} [parallel_state.py:2385] rank 0 in world size {started.tensor_parallel} "
+            "is assigned as DP rank 0, PP rank 0, PCP rank 0, TP rank 0, ETP rank 0, "
+            f"EP rank {expert}, EPLB rank N/A"
         ]
     if part.name is coldstart.Part.COMPILE and seconds:
-        return [f"{_CORE} INFO {_AT} [monitor.py:34] torch.compile takes {seconds:.2f} s in total"]
+        return [f"{worker} [monitor.py:62] torch.compile took {seconds:.2f} s in total"]
     if part.name is coldstart.Part.PROFILE_RUN:
         return _cache_lines(started, gpu)
     if part.name is coldstart.Part.GRAPH_CAPTURE and seconds:
-        where = f"{_CORE} INFO {_AT} [gpu_model_runner.py:4244]"
-        return [f"{where} Graph capturing finished in {seconds:.0f} secs"]
+        # The real line goes on with the memory that graphs took, which nobody here knows.
+        return [f"{worker} [model_runner.py:1163] Graph capturing finished in {seconds:.0f} secs"]
     return []
 
 
@@ -141,12 +165,10 @@ def _cache_lines(started: launch.Launch, gpu: gpus.Gpu) -> Sequence[str]:
         *(started.model, gpu, started.tensor_parallel, started.quantization),
         started.gpu_memory_utilization,
     )
-    room_gib = kv.room_bytes(*arguments) / 2**30
-    tokens = kv.capacity_of_launch(started, gpu)
-    length = started.max_model_tokens
+    room_gib = round(kv.room_bytes(*arguments) / 2**30, 2)
+    tokens, length = kv.capacity_of_launch(started, gpu), started.max_model_tokens
     return [
-        f"{_CORE} INFO {_AT} [gpu_worker.py:359] Available KV cache memory: {room_gib:.2f} GiB",
-        f"{_CORE} INFO {_AT} [kv_cache_utils.py:1229] GPU KV cache size: {tokens:,} tokens",
-        f"{_CORE} INFO {_AT} [kv_cache_utils.py:1234] Maximum concurrency for {length:,} tokens "
-        f"per request: {tokens / length:.2f}x",
+        f"{_worker(started)} [gpu_worker.py:772] Available KV cache memory: {room_gib} GiB",
+        f"{_core(started)} [kv_cache_utils.py:1147] GPU KV cache size: {tokens:,} tokens, "
+        f"Maximum concurrency for {length:,} tokens per request: {tokens / length:.2f}x",
     ]

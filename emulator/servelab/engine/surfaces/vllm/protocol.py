@@ -6,6 +6,7 @@ from typing import Any
 from servelab.engine.calls import Call, Calling, Prompt, Served
 from servelab.engine.surfaces.vllm import (
     bodies,
+    embedding_bodies,
     extensions,
     guided,
     messages,
@@ -15,6 +16,7 @@ from servelab.engine.surfaces.vllm import (
     refusals,
     rules,
     thinking,
+    tokenizing,
     tools,
 )
 from servelab.engine.text import dialects, encoding, template, writing
@@ -38,7 +40,7 @@ def chat(request: bodies.ChatRequest, said: Sequence[Mapping[str, Any]], served:
     """A chat request whose schema is met; ``said`` are its messages as they came."""
     check_model(request.model, served)
     calling, functions = _functions(request, said, served)
-    _check_template(request)
+    check_template(request)
     limit, name = request.max_completion_tokens, "max_completion_tokens"
     if limit is None:
         limit, name = request.max_tokens, "max_tokens"
@@ -74,7 +76,10 @@ def write_call(functions: Sequence[template.Function], served: Served) -> writin
     return writing.call(functions, dialects.of_parser(tools.parser(served)))
 
 
-def _check_template(request: bodies.ChatRequest | bodies.TokenizeChat) -> None:
+def check_template(
+    request: bodies.ChatRequest | tokenizing.Chat | embedding_bodies.Templated,
+) -> None:
+    """Refuse what would be a template of the client's own, or more to it. Raises Refusal."""
     given = request.chat_template_kwargs or {}
     if request.chat_template is not None or given.get("chat_template") is not None:
         raise refusals.Refusal("This engine takes no chat template from a request.")
@@ -84,7 +89,7 @@ def _check_template(request: bodies.ChatRequest | bodies.TokenizeChat) -> None:
 
 
 def _turns(
-    request: bodies.ChatRequest | bodies.TokenizeChat, said: Sequence[Mapping[str, Any]]
+    request: bodies.ChatRequest | tokenizing.Chat, said: Sequence[Mapping[str, Any]]
 ) -> list[template.Message]:
     """What a chat template is given. Raises Refusal."""
     if not said:
@@ -116,7 +121,7 @@ def _functions(
     return (Calling.AUTO if offered and _last_role(said) != "tool" else None), offered
 
 
-def _offered(request: bodies.ChatRequest | bodies.TokenizeChat) -> list[template.Function]:
+def _offered(request: bodies.ChatRequest | tokenizing.Chat) -> list[template.Function]:
     if not request.tools:
         return []
     functions = (tool.function for tool in request.tools)
@@ -137,13 +142,13 @@ def _chat_prompt(
     return Prompt(len(kept), last, tuple(kept))
 
 
-def tokenized(request: bodies.TokenizePrompt | bodies.TokenizeChat, asked: Any) -> list[int]:
+def tokenized(request: tokenizing.Prompt | tokenizing.Chat, asked: Any) -> list[int]:
     """The token ids asked for. Raises Refusal."""
     extensions.media(request)
-    if isinstance(request, bodies.TokenizePrompt):
+    if isinstance(request, tokenizing.Prompt):
         prompting.check_text(request.prompt)
         return encoding.encode(request.prompt)
-    _check_template(request)
+    check_template(request)
     messages.list_calls(asked["messages"])
     try:
         messages.check_calls(asked["messages"])
@@ -237,8 +242,10 @@ def call(
         rules.engine(request, logprobs, [prompt.ids for prompt in prompts])
         extensions.engine(request, served)
         if wish is not None:
-            write, backend = guided.write(wish), guided.backend(wish)
-            checked = checked._replace(write=write, backend=backend)
+            held = guided.constraint(wish)
+            checked = checked._replace(
+                write=held.write, backend=held.backend, stuck=not held.begins
+            )
     except refusals.Refusal as refusal:
         if not checked.stream:
             raise

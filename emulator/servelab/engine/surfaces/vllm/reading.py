@@ -6,15 +6,11 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import pydantic_core
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ValidationError
 
-from servelab.engine.surfaces.vllm import bodies, refusals
+from servelab.engine.surfaces.vllm import refusals
 
 LARGE_BYTES = 64 * 1024
-
-_TOKENIZE: TypeAdapter[bodies.TokenizePrompt | bodies.TokenizeChat] = TypeAdapter(
-    bodies.TokenizePrompt | bodies.TokenizeChat
-)
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
@@ -41,12 +37,13 @@ def load(raw: bytes, content_type: str) -> Any:
         raise refusals.Unreadable from None
 
 
-def validate(kind: type[BodyT], document: Any) -> BodyT:
-    """A document as its model. Raises Refusal."""
+def validate(kind: type[BodyT], document: Any, where: str = "body") -> BodyT:
+    """A document, from ``where`` it came, as its model. Raises Refusal."""
     try:
         return kind.model_validate(document)
     except ValidationError as error:
-        raise refusals.schema(_errors(error, getattr(kind, "told_in", ()))) from None
+        told_in = getattr(kind, "told_in", ())
+        raise refusals.schema(errors(error, told_in), where) from None
 
 
 def fits(kind: type[BaseModel], document: Any) -> bool:
@@ -58,21 +55,8 @@ def fits(kind: type[BaseModel], document: Any) -> bool:
     return True
 
 
-def _errors(error: ValidationError, told_in: Sequence[str] = ()) -> Sequence[Any]:
+def errors(error: ValidationError, told_in: Sequence[str] = ()) -> Sequence[Any]:
     """What is wrong, in vLLM's order of fields."""
     places = {name: place for place, name in enumerate(told_in)}
-    errors = error.errors(include_url=False, include_context=False)
-    return sorted(errors, key=lambda each: places.get(str([*each["loc"], ""][0]), len(places)))
-
-
-def tokenize(document: Any) -> bodies.TokenizePrompt | bodies.TokenizeChat:
-    """What to tokenize: a prompt or messages. Raises Refusal."""
-    with contextlib.suppress(ValidationError):
-        return _TOKENIZE.validate_python(document)
-    wrong: list[Any] = []
-    for kind in (bodies.TokenizePrompt, bodies.TokenizeChat):
-        try:
-            kind.model_validate(document)
-        except ValidationError as error:
-            wrong += _errors(error, kind.told_in)
-    raise refusals.schema(wrong)
+    found = error.errors(include_url=False, include_context=False)
+    return sorted(found, key=lambda each: places.get(str([*each["loc"], ""][0]), len(places)))

@@ -52,6 +52,22 @@ class Refusal(ModelServeError):
         }
         return events.compact({"error": error})
 
+    def last(self) -> bytes | None:
+        """What ends a stream that is open already; None: it is cut."""
+        return b"data: " + self.body() + b"\n\n" + events.DONE
+
+
+class Cut(Refusal):
+    """A refusal of the responses API, which has no word for it once its stream is open."""
+
+    def last(self) -> None:
+        return None
+
+
+def cut(refusal: Refusal) -> Cut:
+    """The same refusal in the responses API."""
+    return Cut(str(refusal), status=refusal.status, kind=refusal.kind, param=refusal.param)
+
 
 def unknown_model(name: str, served: str) -> Refusal:
     """No such model here."""
@@ -107,9 +123,12 @@ class Unreadable(Refusal):
         return events.compact({"detail": str(self)})
 
 
-def schema(errors: Sequence[Any]) -> Refusal:
-    """The body does not meet the schema; ``errors`` are pydantic's."""
-    told = [(path(error["loc"]), error["msg"]) for error in errors[:TOLD_ERRORS]]
+def schema(errors: Sequence[Any], where: str = "body") -> Refusal:
+    """The body, or what else is meant by ``where``, does not meet the schema.
+
+    ``errors`` are pydantic's.
+    """
+    told = [(path(error["loc"], where), error["msg"]) for error in errors[:TOLD_ERRORS]]
     plural = "s" if len(errors) > 1 else ""
     text = "; ".join(f"{field}: {message}" for field, message in told)
     more = f"; and {len(errors) - TOLD_ERRORS} more" if len(errors) > TOLD_ERRORS else ""
@@ -118,8 +137,8 @@ def schema(errors: Sequence[Any]) -> Refusal:
     )
 
 
-def path(location: Sequence[int | str]) -> str:
+def path(location: Sequence[int | str], where: str = "body") -> str:
     """A field as vLLM names it: without the branches of the schema."""
-    parts = ("body", *(str(part) for part in location))
+    parts = (where, *(str(part) for part in location))
     named = (part for part in parts if part.lower() not in _BRANCHES)
     return ".".join(part for part in named if not _BRACKETS.search(part))

@@ -10,7 +10,7 @@ from servelab.engine.core.config import BLOCK_TOKENS
 from servelab.engine.exchange import Response
 from servelab.engine.replying import Choice, Reply, StreamedReply, WholeReply
 from servelab.engine.surfaces import events
-from servelab.engine.surfaces.vllm import chunks, scores, thinking, tools
+from servelab.engine.surfaces.vllm import chunks, scores, thinking, tools, wholes
 from servelab.engine.text import encoding, thoughts
 
 
@@ -36,7 +36,7 @@ class Whole(WholeReply):
             return told
         counts = chunks.usage(self.prompt_tokens, self.completion_tokens, self._details())
         counts |= thinking.usage(self)
-        return chunks.whole(self.head, [self.choice(each) for each in self.choices], counts)
+        return wholes.whole(self.head, [self.choice(each) for each in self.choices], counts)
 
     def _bare(self, choice: Choice) -> bytes | None:
         """The same, if nothing but a text was asked for."""
@@ -48,7 +48,7 @@ class Whole(WholeReply):
             return None
         told = chunks.End(finish.reason, choice.stop_reason)
         completion_tokens = choice.sent + choice.pending
-        return chunks.bare(self.head, choice.text, told, self.prompt_tokens, completion_tokens)
+        return wholes.bare(self.head, choice.text, told, self.prompt_tokens, completion_tokens)
 
     def _details(self) -> dict[str, Any] | None:
         if not self.call.tells_cached:

@@ -59,7 +59,8 @@ class ResponsesStream(StreamedReply):
         response = {"response": self._document.response(None)}
         self._say("response.created", response, parts)
         self._say("response.in_progress", response, parts)
-        if self.call.thinks is None and self._deltas is None:
+        fails = self.call.stuck or self.call.late is not None
+        if self.call.thinks is None and self._deltas is None and not fails:
             self._begin_message(parts)
 
     def tell(self, choice: Choice, text: str, parts: list[bytes]) -> None:

@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 
+from pydantic import BaseModel
+
 from servelab.engine.exchange import Exchange, Response, Route
 from servelab.engine.surfaces import fastapi, scraping
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
-    bodies,
     cards,
     logs,
     protocol,
     reading,
     refusals,
     responses,
+    tokenizing,
 )
 from servelab.engine.text import encoding
 
@@ -27,11 +29,18 @@ SCALE_OUT = (
     ),
     *(f"/v1/{what}/derender" for what in ("chat/completions", "completions")),
 )
-ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+ANY = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # What the Prometheus client says where it is not asked for a newer one.
 OLD_EXPOSITION = "text/plain; version=0.0.4; charset=utf-8"
 # Ids are 32-bit numbers to the tokenizer; those it does not know stand for nothing.
 LEAST_NO_ID = 2**32
+
+
+class Retrieving(BaseModel):
+    """What may be asked of a response beside its name."""
+
+    starting_after: int | None = None
+    stream: bool | None = False
 
 
 class PlainRoutes:
@@ -42,7 +51,7 @@ class PlainRoutes:
         self._served = host.served
 
     def routes(self) -> Sequence[Route]:
-        """Its routes."""
+        """Those that any server has."""
         return (
             Route("GET", "/health", self._health),
             Route("GET", "/metrics", self._metrics),
@@ -55,13 +64,18 @@ class PlainRoutes:
             Route("GET", "/version", self._version),
             Route("POST", "/tokenize", self._tokenize, aside=True),
             Route("POST", "/detokenize", self._detokenize, aside=True),
+            Route("GET", "/kv_event_sources", _no_events),
+        )
+
+    def generating(self) -> Sequence[Route]:
+        """Those of a server whose model generates."""
+        return (
             Route("POST", "/v1/messages/count_tokens", self._count, aside=True),
             *(Route("POST", path, _scale_out) for path in SCALE_OUT),
-            Route("GET", "/kv_event_sources", _no_events),
             Route("POST", "/is_scaling_elastic_ep", _not_scaling),
             Route("POST", "/scale_elastic_ep", self._scale),
-            Route("GET", "/v1/responses/{id}", self._response),
-            Route("POST", "/v1/responses/{id}/cancel", self._response),
+            Route("GET", "/v1/responses/{response_id}", _retrieve),
+            Route("POST", "/v1/responses/{response_id}/cancel", _no_response),
         )
 
     def _health(self, exchange: Exchange) -> None:
@@ -104,7 +118,7 @@ class PlainRoutes:
 
     def _tokenize(self, exchange: Exchange) -> None:
         asked = reading.load(exchange.request.body, exchange.request.content_type)
-        wanted = reading.tokenize(asked)
+        wanted = tokenizing.read(asked)
         protocol.check_model(wanted.model, self._served)
         tokens = protocol.tokenized(wanted, asked)
         answer = {
@@ -117,7 +131,7 @@ class PlainRoutes:
 
     def _detokenize(self, exchange: Exchange) -> None:
         asked = reading.load(exchange.request.body, exchange.request.content_type)
-        body = reading.validate(bodies.DetokenizeRequest, asked)
+        body = reading.validate(tokenizing.Tokens, asked)
         protocol.check_model(body.model, self._served)
         if max(body.tokens, default=0) >= LEAST_NO_ID:
             raise refusals.Refusal(f"Token ids must be under {LEAST_NO_ID}.")
@@ -129,8 +143,14 @@ class PlainRoutes:
             fastapi.document(anthropic.count(request.body, request.content_type, self._served))
         )
 
-    def _response(self, exchange: Exchange) -> None:
-        raise responses.unknown(exchange.request.parameters["id"])
+
+def _retrieve(exchange: Exchange) -> None:
+    reading.validate(Retrieving, exchange.request.query, "query")
+    _no_response(exchange)
+
+
+def _no_response(exchange: Exchange) -> None:
+    raise responses.unknown(exchange.request.parameters["response_id"])
 
 
 def _scale_out(exchange: Exchange) -> None:

@@ -1,14 +1,15 @@
 """The outside of vLLM's OpenAI-compatible server, which is FastAPI on uvicorn."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.calls import Call
 from servelab.engine.core.intake import QueueFull, TooLarge
 from servelab.engine.exchange import Exchange, Request, Response, Route
-from servelab.engine.surfaces import events, fastapi, pages
+from servelab.engine.replying import Reply
+from servelab.engine.surfaces import fastapi, pages
 from servelab.engine.surfaces.surface import Host
 from servelab.engine.surfaces.vllm import (
     anthropic,
@@ -19,6 +20,7 @@ from servelab.engine.surfaces.vllm import (
     chunks,
     decisions,
     embeddings,
+    failing,
     generative,
     openapi,
     protocol,
@@ -31,9 +33,21 @@ from servelab.engine.surfaces.vllm import (
     tools,
 )
 
+_PREFLIGHT = (
+    (
+        "vary",
+        "Origin, Access-Control-Request-Method, Access-Control-Request-Headers, "
+        "Access-Control-Request-Private-Network",
+    ),
+    ("access-control-allow-methods", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT, QUERY"),
+    ("access-control-max-age", "600"),
+)
+
 
 class VllmSurface(fastapi.Application):
     """vLLM 0.33."""
+
+    vary = "Origin"  # as its answers would, were pages of elsewhere let in
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -49,9 +63,10 @@ class VllmSurface(fastapi.Application):
             Route("POST", "/generative_scoring", self._scoring, aside=True),
         )
         # A model is run to generate or to pool, never for both.
+        plain = routes.PlainRoutes(host)
         told = (
-            *(embeddings.routes(host) or generating),
-            *routes.PlainRoutes(host).routes(),
+            *(embeddings.routes(host) or (*generating, *plain.generating())),
+            *plain.routes(),
             *decisions.routes(),
         )
         self._routes = (*told, *pages.routes(lambda: openapi.document(told)))
@@ -89,7 +104,9 @@ class VllmSurface(fastapi.Application):
     def _batch(self, exchange: Exchange) -> None:
         request = exchange.request
         call = batches.parse(request.body, request.content_type, self._served)
-        self._host.generate(exchange, batches.Reply(self._head(exchange, "chatcmpl-", call), call))
+        call = self._backends.check(call)
+        reply = batches.Reply(self._head(exchange, "chatcmpl-", call), call)
+        self._generate(exchange, reply, lambda refusal: refusal)
 
     def _scoring(self, exchange: Exchange) -> None:
         self._host.generate(exchange, generative.reply(exchange.request, self._host))
@@ -116,20 +133,29 @@ class VllmSurface(fastapi.Application):
 
     def _answer(self, exchange: Exchange, head: chunks.Head, call: Call) -> None:
         call = self._backends.check(call)
-        if call.late is None:
-            self._host.generate(exchange, replies.reply(head, call))
-        else:
-            _refuse_late(exchange, self._refusal(call.late))
+        self._generate(exchange, replies.reply(head, call), lambda refusal: refusal)
+
+    def _generate(
+        self,
+        exchange: Exchange,
+        reply: Reply,
+        told: Callable[[refusals.Refusal], refusals.Refusal],
+    ) -> None:
+        """Have it answered, or say that it fails, with the refusal as it is ``told`` here."""
+        call = reply.call
+        if call.late is not None:
+            failing.late(exchange, reply, told(self._refusal(call.late)))
+            return
+        if call.stuck:
+            reply = failing.instead(reply, told(refusals.internal()))
+        self._host.generate(exchange, reply)
 
     def _messages(self, exchange: Exchange) -> None:
         request = exchange.request
         call = anthropic.parse(request.body, request.content_type, self._served)
         call = self._backends.check(call)
         head = self._head(exchange, "chatcmpl-", call)
-        if call.late is None:
-            self._host.generate(exchange, anthropic_replies.reply(head, call))
-        else:
-            _refuse_late(exchange, anthropic.translated(self._refusal(call.late)))
+        self._generate(exchange, anthropic_replies.reply(head, call), anthropic.translated)
 
     def _responses(self, exchange: Exchange) -> None:
         request = exchange.request
@@ -142,10 +168,7 @@ class VllmSurface(fastapi.Application):
             call.chat,
             tools=tools.parser(self._served),
         )
-        if call.late is None:
-            self._host.generate(exchange, responses_replies.reply(head, call, fields))
-        else:
-            _refuse_late(exchange, self._refusal(call.late))
+        self._generate(exchange, responses_replies.reply(head, call, fields), refusals.cut)
 
     def _head(self, exchange: Exchange, prefix: str, call: Call) -> chunks.Head:
         name = exchange.request.headers.get("x-request-id") or self._host.name()
@@ -164,11 +187,9 @@ def _disallowed(request: Request) -> Response | None:
     asks = "origin" in request.headers and "access-control-request-method" in request.headers
     if request.method != "OPTIONS" or not asks:
         return None
-    return Response(400, b"Disallowed CORS origin", "text/plain; charset=utf-8")
-
-
-def _refuse_late(exchange: Exchange, refusal: refusals.Refusal) -> None:
-    """Say no in a stream that is open already, as the real engine does."""
-    exchange.begin(Response(content_type=exchanges.EVENT_STREAM))
-    exchange.write(b"data: " + refusal.body() + b"\n\n" + events.DONE)
-    exchange.end()
+    headers: tuple[tuple[str, str], ...] = _PREFLIGHT
+    wanted = request.headers.get("access-control-request-headers")
+    if wanted is not None:
+        headers = (*headers, ("access-control-allow-headers", wanted))
+    text = "text/plain; charset=utf-8"
+    return Response(400, b"Disallowed CORS origin", text, headers)

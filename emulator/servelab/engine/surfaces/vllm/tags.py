@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from servelab.engine.surfaces.vllm import grammars
+from servelab.engine.surfaces.vllm import patterns, xgrammar
 from servelab.engine.surfaces.vllm.refusals import Refusal
 from servelab.engine.text import productions
 
@@ -142,11 +142,11 @@ def _style(value: Any) -> str | None:
 
 
 def _schema(value: Any) -> str | None:
-    return "nothing meets it" if value is False else grammars.schema_fault(value)
+    return xgrammar.fault(value)
 
 
 def _pattern(value: Any) -> str | None:
-    return _filled(value) or grammars.pattern_fault(value)
+    return _filled(value) or patterns.fault(value)
 
 
 def _grammar(value: Any) -> str | None:

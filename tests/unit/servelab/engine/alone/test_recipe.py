@@ -97,3 +97,10 @@ def test_slower_storage_and_a_longer_warm_up_mean_a_later_start() -> None:
     assert longer is not None
     assert plain.ready_s < slower.ready_s
     assert longer.ready_s > 500
+
+
+def test_the_log_tells_the_address_that_was_asked_for() -> None:
+    start = make("llama-3.1-8b", start="cold", host="127.0.0.2", port=81).start
+    assert start is not None
+    assert any("server on http://127.0.0.2:81" in line.text for line in start.lines)
+    assert any("'host': '127.0.0.2', 'port': 81" in line.text for line in start.lines)

@@ -17,7 +17,10 @@ from servelab.engine.surfaces import logs, surface
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 CONTAINERS: Mapping[str, Mapping[str, Any]] = {
     "vllm": {"command": ["vllm", "serve", LLAMA], "args": ["--max-num-seqs=32"]},
-    "sglang": {"command": ["python3", "-m", "sglang.launch_server", f"--model-path={LLAMA}"]},
+    "sglang": {
+        "command": ["python3", "-m", "sglang.launch_server", f"--model-path={LLAMA}"],
+        "args": ["--schedule-policy=lpm"],
+    },
     "tensorrt-llm": {"command": ["trtllm-serve", LLAMA]},
     "tgi": {"command": ["text-generation-launcher", f"--model-id={LLAMA}"]},
     "tgi-json": {"command": ["text-generation-launcher", f"--model-id={LLAMA}", "--json-output"]},
@@ -100,8 +103,17 @@ def test_sglang_listens_before_its_warm_up_request() -> None:
 @pytest.mark.parametrize("name", ["vllm", "sglang"])
 def test_weight_progress_goes_from_nothing_to_all_shards(name: str) -> None:
     progress = [line.text for line in started(name)[1] if "checkpoint shards" in line.text]
-    assert progress[0].endswith("  0% Completed | 0/4")
-    assert progress[-1].endswith("100% Completed | 4/4")
+    assert "  0% Completed | 0/4" in progress[0]
+    assert "100% Completed | 4/4" in progress[-1]
+
+
+def test_sglang_repeats_its_arguments_as_an_object_of_their_class() -> None:
+    (line,) = (line.text for line in started("sglang")[1] if "server_args=" in line.text)
+    told = line.partition("server_args=")[2]
+    assert told.startswith("ServerArgs(")
+    assert told.endswith(")")
+    assert f"model_path='{LLAMA}', " in told
+    assert "schedule_policy='lpm', " in told
 
 
 def test_tensorrt_llm_tells_the_blocks_that_it_has() -> None:
@@ -112,7 +124,7 @@ def test_tensorrt_llm_tells_the_blocks_that_it_has() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("vllm", '(APIServer pid=1) INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
+        ("vllm", 'INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
         ("sglang", '[2023-11-14 22:13:20] INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
         ("tensorrt-llm", 'INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),
         ("triton", 'INFO:     1.2.3.4:5 - "POST /v1/x HTTP/1.1" 503 {}'),

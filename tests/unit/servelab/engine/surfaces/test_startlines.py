@@ -28,6 +28,10 @@ def test_a_part_of_the_warm_up_is_told_when_it_ends(plan: coldstart.Plan) -> Non
     assert {line.phase for line in lines} == {wire.Phase.WARM_UP}
 
 
-@pytest.mark.parametrize(("n_bytes", "count"), [(0, 1), (5_000_000_000, 1), (16_060_000_000, 4)])
+@pytest.mark.parametrize(("n_bytes", "count"), [(1, 1), (5_000_000_000, 1), (16_060_000_000, 4)])
 def test_a_checkpoint_is_loaded_file_by_file(n_bytes: int, count: int) -> None:
     assert list(startlines.shards(n_bytes)) == [(done, count) for done in range(count + 1)]
+
+
+def test_of_a_checkpoint_that_is_not_read_no_file_is() -> None:
+    assert not list(startlines.shards(0))

@@ -13,7 +13,7 @@ from modelserve.engines import kserve
 from modelserve.errors import ModelServeError
 from servelab.engine import exchange as exchanges
 from servelab.engine.surfaces.kserve import surface
-from servelab.engine.surfaces.vllm import bodies, embeddings
+from servelab.engine.surfaces.vllm import bodies, embedding_bodies
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
@@ -24,7 +24,7 @@ FIELDS = sorted(
     {
         *bodies.ChatRequest.model_fields,
         *bodies.CompletionRequest.model_fields,
-        *embeddings.EmbeddingRequest.model_fields,
+        *embedding_bodies.OfPrompt.model_fields,
         *surface.RerankRequest.model_fields,
     }
 )

@@ -18,7 +18,6 @@ EVEN = {"type": "integer", "multipleOf": 2}
         {"properties": {"a": EVEN}},
         {"type": "string", "pattern": "a", "minLength": 3},
         {"type": "object", "minProperties": 2},
-        {"type": "object", "propertyNames": {}, "properties": {"a": {}}},
         {"allOf": [{"type": "object"}, {"properties": {}}]},
         {"items": []},
         {"properties": {"a": False}},

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from servelab.engine.surfaces.vllm import chunks
+from servelab.engine.surfaces.vllm import chunks, wholes
 from servelab.engine.surfaces.vllm.chunks import End, Head, Piece
 
 ENDS = [End("length"), End("stop", 'a%s"é'), End("stop", 5)]
@@ -14,7 +14,7 @@ ENDS = [End("length"), End("stop", 'a%s"é'), End("stop", 5)]
 @pytest.mark.parametrize("end", ENDS)
 def test_an_answer_from_the_form_tells_what_was_put_in(chat: bool, end: End) -> None:
     head = Head('id%"\0', 7, 'mo%del"', chat)
-    found = json.loads(chunks.bare(head, 'te"x%t\n é', end, 3, 4))
+    found = json.loads(wholes.bare(head, 'te"x%t\n é', end, 3, 4))
     choice = found["choices"][0]
     assert (found["id"], found["created"], found["model"]) == (head.id, 7, head.model)
     assert (choice["message"]["content"] if chat else choice["text"]) == 'te"x%t\n é'
@@ -25,8 +25,8 @@ def test_an_answer_from_the_form_tells_what_was_put_in(chat: bool, end: End) -> 
 @pytest.mark.parametrize("chat", [True, False])
 def test_an_answer_from_the_form_has_the_fields_of_any_other(chat: bool) -> None:
     head, end = Head("id", 7, "m", chat), End("length")
-    made = chunks.bare(head, "text", end, 3, 4)
-    assert made == chunks.whole(head, [Piece("text", end)], chunks.usage(3, 4))
+    made = wholes.bare(head, "text", end, 3, 4)
+    assert made == wholes.whole(head, [Piece("text", end)], chunks.usage(3, 4))
 
 
 @pytest.mark.parametrize("chat", [True, False])

@@ -19,7 +19,7 @@ PERSON = {
 def written(**fields: Any) -> str:
     wish = guided.wish(bodies.ChatRequest.model_validate({"messages": []} | fields))
     assert wish is not None
-    return guided.write(wish)(random.Random(3))
+    return guided.constraint(wish).write(random.Random(3))
 
 
 @pytest.mark.parametrize(
