@@ -13,7 +13,7 @@ def steps(
     its slice of time, so that no short peak is lost.
     """
     if not points or end_s <= 0:
-        return f"{label}(nothing to show)"
+        return f"{label}: nothing to show" if label else "nothing to show"
     columns = [_highest(points, i * end_s / width, (i + 1) * end_s / width) for i in range(width)]
     top = max(1, math.ceil(max(columns)))
     rows = [

@@ -52,11 +52,11 @@ class Deployment:
         self.replicas: dict[str, Replica] = {}
         self.count = 0
         self.ledger = Ledger()
-        self.gpus_each = spec.gpu.tensor_parallel
         self._drain_s = spec.drain_seconds
         self._place = place
         self._model = model
         self._template = Template(name, spec, assessment)
+        self.wish = self._template.wish
         launch, gpu = assessment.launch, assessment.gpu
         self.recipe = Recipe(launch, gpu, self._template.image)
         engine = assembly.from_launch(launch, gpu, place.seed, place.step_jitter)
@@ -131,8 +131,7 @@ class Deployment:
         for replica in self.replicas.values():
             if replica.stage is not Stage.PENDING or replica.terminating:
                 continue
-            product = self.recipe.gpu.product_label
-            node = self._place.nodes.place(product, self.gpus_each, replica)
+            node = self._place.nodes.place(self.wish, replica)
             if node is not None:
                 self._bind(replica, node, now_s)
                 continue
@@ -207,7 +206,7 @@ class Deployment:
         self._account(replica, now_s)
         self._route(now_s)
         if replica.node is not None:
-            self._place.nodes.give_back(replica.node, self.gpus_each, replica)
+            self._place.nodes.give_back(replica.node, self.wish.gpus, replica)
             self._place.pools.freed(now_s)
         self._place.pools.review(now_s)
         self._model.changed(now_s)
@@ -240,8 +239,8 @@ class Deployment:
 
     def _account(self, replica: Replica, now_s: float) -> None:
         if replica.bound_s is not None:
-            self.ledger.gpu_s += (now_s - replica.bound_s) * self.gpus_each
-            self.ledger.idle_gpu_s += replica.idle_s * self.gpus_each
+            self.ledger.gpu_s += (now_s - replica.bound_s) * self.wish.gpus
+            self.ledger.idle_gpu_s += replica.idle_s * self.wish.gpus
 
     def _route(self, now_s: float) -> None:
         """Tell the gateways of the replicas as they are now."""

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from servelab.node import links
+from servelab.node.machines import links
 from servelab.sim.agenda import Agenda, Turn
 
 Ended = Callable[[float], None]

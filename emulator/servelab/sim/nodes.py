@@ -1,16 +1,19 @@
 """The GPU nodes: who has room, who has which image and weights, and who is on them.
 
-Placement is the kube-scheduler's as far as it matters here: a node with room, the image on it
-preferred, then the one with most room. Pods that find none are tried again, oldest first, whenever
-GPUs get free.
+Placement is the kube-scheduler's as far as it matters here: of the nodes that suit a pod one with
+room, the image on it preferred, then the one with most room. Pods that find none are tried again,
+oldest first, whenever GPUs get free.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from servelab.node import images, links, planning
 from servelab.node.faults import troubles
+from servelab.node.machines import images, links
+from servelab.node.pods import planning
+from servelab.node.pools import elastic
+from servelab.sim.suiting import Wish
 
 
 class Tenant(Protocol):
@@ -21,7 +24,7 @@ class Tenant(Protocol):
     memory_bytes: int
 
     def cut(self, *, off: bool, now_s: float) -> None:
-        """Its kubelet is out of reach, or back."""
+        """Its kubelet is out of reach, or back; if the node was thought dead, it is still."""
 
     def judge(self, *, alive: bool, now_s: float) -> None:
         """The node controller thinks the node dead, or well again."""
@@ -39,7 +42,7 @@ class Node:
 
     name: str
     pool: str
-    product: str
+    shape: elastic.Shape
     facts: planning.NodeFacts
     gpus: int
     memory_bytes: int
@@ -75,52 +78,62 @@ class Nodes:
 
     def __init__(self) -> None:
         self.changes = 0  # of room, images and weights
-        self._by_product: dict[str, dict[str, Node]] = {}
-        self._rooms: dict[tuple[str, int], int] = {}  # until the next change
-        self._likeliest: dict[tuple[str, int, str], Node | None] = {}
+        self._nodes: dict[str, Node] = {}
+        self._suiting: dict[Wish, dict[str, Node]] = {}
+        self._rooms: dict[Wish, int] = {}  # until the next change
+        self._likeliest: dict[tuple[Wish, str], Node | None] = {}
 
     def __iter__(self) -> Iterator[Node]:
-        return (node for nodes in self._by_product.values() for node in nodes.values())
+        return iter(self._nodes.values())
 
     def __contains__(self, node: Node) -> bool:
-        return self._by_product.get(node.product, {}).get(node.name) is node
+        return self._nodes.get(node.name) is node
 
     def add(self, node: Node) -> None:
         """It has come."""
-        self._by_product.setdefault(node.product, {})[node.name] = node
+        self._nodes[node.name] = node
+        for wish, found in self._suiting.items():
+            if wish.suits(node.name, node.shape):
+                found[node.name] = node
         self.changed()
 
     def remove(self, node: Node) -> None:
         """It is gone."""
-        del self._by_product[node.product][node.name]
+        for found in (self._nodes, *self._suiting.values()):
+            found.pop(node.name, None)
         self.changed()
 
-    def of(self, product: str) -> Sequence[Node]:
-        """The nodes with such GPUs."""
-        return list(self._by_product.get(product, {}).values())
+    def suiting(self, wish: Wish) -> Mapping[str, Node]:
+        """The nodes that such pods may be on, full ones too."""
+        found = self._suiting.get(wish)
+        if found is None:
+            found = self._suiting[wish] = {
+                node.name: node for node in self if wish.suits(node.name, node.shape)
+            }
+        return found
 
-    def room(self, product: str, gpus_each: int) -> int:
-        """How many more replicas with so many GPUs fit."""
-        key = product, gpus_each
-        room = self._rooms.get(key)
+    def room(self, wish: Wish) -> int:
+        """How many more such pods fit."""
+        room = self._rooms.get(wish)
         if room is None:
-            room = self._rooms[key] = sum(node.free // gpus_each for node in self.of(product))
+            nodes = self.suiting(wish).values()
+            room = self._rooms[wish] = sum(node.free // wish.gpus for node in nodes)
         return room
 
-    def likeliest(self, product: str, gpus_each: int, image: str) -> Node | None:
-        """The node that the next replica most likely gets, full ones last; None without any."""
-        key = product, gpus_each, image
+    def likeliest(self, wish: Wish, image: str) -> Node | None:
+        """The node that the next such pod most likely gets, full ones last; None without any."""
+        key = wish, image
         if key not in self._likeliest:
-            found = self._by_product.get(product, {}).values()
-            self._likeliest[key] = min(found, key=_rank(gpus_each, image), default=None)
+            found = self.suiting(wish).values()
+            self._likeliest[key] = min(found, key=_rank(wish.gpus, image), default=None)
         return self._likeliest[key]
 
-    def place(self, product: str, gpus_each: int, tenant: Tenant) -> Node | None:
+    def place(self, wish: Wish, tenant: Tenant) -> Node | None:
         """Take the GPUs of a node with room; None if there is none."""
-        node = self.likeliest(product, gpus_each, tenant.image)
-        if node is None or node.free < gpus_each:
+        node = self.likeliest(wish, tenant.image)
+        if node is None or node.free < wish.gpus:
             return None
-        node.taken += gpus_each
+        node.taken += wish.gpus
         node.tenants[tenant.uid] = tenant
         self.changed()
         return node

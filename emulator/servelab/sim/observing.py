@@ -54,11 +54,10 @@ class Observer:
 
     def _worked_out(self, idle: gaps.Gaps) -> observation.Parameters:
         service, nodes = self._service, self._service.place.nodes
-        product = service.assessment.gpu.product_label
-        provision_s = self._provision_s(product)
+        provision_s = self._provision_s()
         predicted = self._predicted(provision_s)
         cold_start_s = coldstart.expected_s(predicted, self._measured)
-        room = nodes.room(product, service.deployment.gpus_each)
+        room = nodes.room(service.deployment.wish)
         scaling = service.spec.scaling
         cooldown_s = observation.cooldown_s(scaling.cooldown_seconds, cold_start_s, idle)
         key = (cold_start_s, room, cooldown_s, provision_s)
@@ -77,9 +76,9 @@ class Observer:
             )
         return known
 
-    def _provision_s(self, product: str) -> float:
+    def _provision_s(self) -> float:
         """How long another node takes; while there is none, the spec says, or what was measured."""
-        told_s = self._service.place.pools.provisioning_s(product)
+        told_s = self._service.place.pools.provisioning_s(self._service.deployment.wish)
         given_s = self._service.spec.cold_start.provisioning_seconds
         if told_s is not None:
             return told_s
@@ -91,13 +90,12 @@ class Observer:
         """Of the next replica, on the node it most likely gets, or on one that has to come."""
         service = self._service
         assessed, deployment = service.assessment, service.deployment
-        product = assessed.gpu.product_label
-        recipe, nodes = deployment.recipe, service.place.nodes
-        node = nodes.likeliest(product, deployment.gpus_each, recipe.image)
+        recipe, wish = deployment.recipe, deployment.wish
+        node = service.place.nodes.likeliest(wish, recipe.image)
         if node is None or not node.advertised:
             return assessed.cold_start(provisioning_s=provision_s)
-        if provision_s and node.free < deployment.gpus_each:
-            annotations = service.place.pools.annotations(product)
+        if provision_s and node.free < wish.gpus:
+            annotations = service.place.pools.annotations(node.pool)
             return assessed.cold_start(annotations, provisioning_s=provision_s)
         look = node.pool, recipe.cache(node)
         known = self._predictions.get(look)

@@ -52,16 +52,16 @@ class Outages:
     def _cut(self, node: Node, *, off: bool, now_s: float) -> None:
         node.cut_off = off
         node.outages += 1
+        for tenant in _tenants(node):
+            tenant.cut(off=off, now_s=now_s)
         if off:
             dead = functools.partial(self._dead, node, node.outages)
             self._agenda.at(now_s + DEAD_AFTER_S, Turn.LIFE, dead)
         elif node.dead:
             node.dead = False
             self._nodes.changed()
-        for tenant in _tenants(node):
-            tenant.cut(off=off, now_s=now_s)
-            if not off:
-                tenant.judge(alive=True, now_s=now_s)
+        for tenant in () if off else _tenants(node):
+            tenant.judge(alive=True, now_s=now_s)
 
     def _dead(self, node: Node, outage: int, now_s: float) -> None:
         """The node controller gives it up: no new pods, and requests for those that are there."""

@@ -9,8 +9,10 @@ from modelserve.api.spec import ModelServeSpec
 from modelserve.catalog import images
 from modelserve.decide import prediction
 from modelserve.render import deployment, resolved
-from servelab.node import admission, podspec
+from servelab.node.pods import podspec
+from servelab.node.rules import admission
 from servelab.sim import gateways
+from servelab.sim.suiting import Wish
 
 _UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
 
@@ -26,6 +28,7 @@ class Template:
         self._template: ports.Object = applied["spec"]["template"]
         self.image = images.canonical(found.image)
         self.annotated = names.FAULTS in self._template["metadata"]["annotations"]
+        self.wish = Wish.of(self._template, spec.gpu.tensor_parallel)
         self.memory_bytes = int(admission.requests(self._template).get("memory", 0))
 
     def raw(

@@ -13,14 +13,17 @@ from modelserve.api import names, quantities
 from modelserve.catalog import gpus
 from modelserve.catalog import images as catalogue
 from modelserve.decide import nodefacts
-from servelab.node import amounts, images, planning
 from servelab.node.faults import troubles
-from servelab.node.pools import growth, registration
-from servelab.sim import scenario
+from servelab.node.machines import images
+from servelab.node.pods import planning
+from servelab.node.pools import elastic, growth, registration
+from servelab.node.rules import amounts
+from servelab.sim import scenario, suiting
 from servelab.sim.agenda import Agenda, Turn
 from servelab.sim.moves import Moves
 from servelab.sim.nodes import Node, Nodes
 from servelab.sim.outages import Outages
+from servelab.sim.suiting import Wish
 from servelab.timing import caches
 
 _READY = [{"type": "Ready", "status": "True"}]
@@ -33,15 +36,11 @@ class Pool:
     spec: scenario.Pool
     gpu: gpus.Gpu
     annotations: Mapping[str, str]
+    shape: elastic.Shape  # of its nodes, but for their names
     growing: growth.Growth = field(default_factory=growth.Growth)
     nodes: dict[str, Node] = field(default_factory=dict)
     coming: dict[str, float] = field(default_factory=dict)  # GPUs of nodes that are up, from then
     due_s: float = math.inf
-
-    @property
-    def grows(self) -> bool:
-        """Whether one more node comes, or may come."""
-        return self.provisioning_s() > 0
 
     def provisioning_s(self) -> float:
         """How long one more takes; 0 where none comes."""
@@ -70,6 +69,7 @@ class Pools:
         self._start_s = agenda.now_s
         self._outages = Outages(agenda, nodes, self._gone, lambda now_s: self.freed(now_s))
         self._pools = [_pool(spec) for spec in given]
+        self._suiting: dict[Wish, list[Pool]] = {}
         self.elastic = any(pool.spec.elastic is not None for pool in self._pools)
         for pool in self._pools:
             self._stand(pool, agenda.now_s)
@@ -79,29 +79,21 @@ class Pools:
         """All GPUs there can be."""
         return sum(pool.spec.gpus_per_node * pool.spec.node_most for pool in self._pools)
 
-    def fits(self, product: str, gpus_each: int) -> bool:
-        """Whether any node that may be there has so many such GPUs."""
-        return any(
-            pool.gpu.product_label == product
-            and pool.spec.gpus_per_node >= gpus_each
-            and pool.spec.node_most > 0
-            for pool in self._pools
-        )
-
-    def provisioning_s(self, product: str) -> float | None:
-        """How long another node takes, as those with such GPUs tell; None while there are none."""
+    def provisioning_s(self, wish: Wish) -> float | None:
+        """How long another node takes, as those that suit tell; None while there are none."""
+        found = self._suiting.get(wish)
+        if found is None:
+            found = self._suiting[wish] = [p for p in self._pools if wish.suits_pool(p.spec)]
         told = [
             pool.provisioning_s()
-            for pool in self._pools
-            if pool.gpu.product_label == product
-            and any(node.advertised for node in pool.nodes.values())
+            for pool in found
+            if any(node.advertised for node in pool.nodes.values())
         ]
         return max(told, default=None)
 
-    def annotations(self, product: str) -> Mapping[str, str]:
-        """What a node that may come says of itself."""
-        found = (p for p in self._pools if p.grows and p.gpu.product_label == product)
-        return next((pool.annotations for pool in found), {})
+    def annotations(self, name: str) -> Mapping[str, str]:
+        """What another node of that pool would say of itself."""
+        return next(pool.annotations for pool in self._pools if pool.spec.name == name)
 
     def review(self, now_s: float) -> None:
         """Pods came, went, or wait: elastic pools look whether nodes have to come or may go."""
@@ -198,7 +190,7 @@ class Pools:
         node = Node(
             name=name,
             pool=spec.name,
-            product=pool.gpu.product_label,
+            shape=suiting.of_node(pool.shape, name),
             facts=facts,
             gpus=spec.gpus_per_node,
             memory_bytes=int(amounts.parse(spec.memory)),
@@ -231,7 +223,7 @@ class Pools:
 
 def _pool(spec: scenario.Pool) -> Pool:
     said = {k: v for k, v in registration.render_annotations(spec).items() if v}
-    return Pool(spec, gpus.find(spec.gpu), said)
+    return Pool(spec, gpus.find(spec.gpu), said, suiting.of_pool(spec))
 
 
 def _shown(pool: Pool, node: Node) -> ports.Object:

@@ -1,6 +1,7 @@
 """From the text of a scenario to a Scenario; what is wrong with it is told with its line."""
 
 import importlib.resources
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -109,11 +110,25 @@ def _sentence(document: Document, error: Any) -> str:
     """What pydantic found, in our words."""
     place = _written(document.content, tuple(error["loc"]))
     what = str(error["msg"]).removeprefix("Value error, ")
+    if error["type"] == "value_error":
+        place = (*place, *_named(error["input"], what))
     if error["type"] == "extra_forbidden":
         what = f"there is no such field{knowing.hint(place)}"
     elif error["type"] == "missing":
         what = "is missing"
     return sentence_at(document, place, what)
+
+
+def _named(given: Any, what: str) -> Place:
+    """The field that a sentence about several is about: the first that it names, or its value."""
+    if not isinstance(given, Mapping):
+        return ()
+    found = {key: re.search(rf"\b{re.escape(str(key))}\b", what) for key in given}
+    places = [(match.start(), key) for key, match in found.items() if match]
+    quoted = [
+        (0, key) for key, value in given.items() if isinstance(value, str) and repr(value) in what
+    ]
+    return tuple(key for _, key in sorted(places or quoted)[:1])
 
 
 def _beside(document: Document, error: Any) -> bool:

@@ -147,8 +147,13 @@ class Replica:
     # --- its node ---------------------------------------------------------------------------------
 
     def cut(self, *, off: bool, now_s: float) -> None:
-        """Its kubelet is out of reach, or back and hears what it missed."""
+        """Its kubelet is out of reach, or back and hears what it missed.
+
+        What became of a start on a node thought dead is told from the return on.
+        """
         self._cut_off = off
+        if not off and self.node is not None and self.node.dead and self.state is State.STARTING:
+            self.started_s = now_s
         grace_s, self._grace_s = self._grace_s, None
         if not off and grace_s is not None:
             self.terminate(grace_s, now_s)
@@ -159,7 +164,7 @@ class Replica:
             self.unready = not alive
             if self.stage is Stage.READY:
                 self.started_s = now_s
-                self._owner.turned(self, now_s)
+            self._owner.turned(self, now_s)
 
     def evict(self, now_s: float) -> None:
         """It is deleted, with its grace."""

@@ -1,23 +1,24 @@
 """One run of a scenario under one policy, from the lead-in to the last answer."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from modelserve import errors, ports
 from modelserve.api import spec as api
-from modelserve.catalog import gpus
 from modelserve.decide import prediction
 from servelab.policies import oracle, registry
-from servelab.sim import demand, scenario, traffic
+from servelab.sim import checking, demand, scenario, traffic
 from servelab.sim.agenda import Agenda, Turn
 from servelab.sim.moves import Moves
 from servelab.sim.nodes import Nodes
 from servelab.sim.place import Ledger, Place
+from servelab.sim.pods import Template
 from servelab.sim.pools import Pools
 from servelab.sim.requests import Records
 from servelab.sim.scalers import Operator, Rival, Scaler, Written
 from servelab.sim.service import Service
+from servelab.sim.suiting import Wish
 from servelab.timing import jitter
 from servelab.workload.arrivals import Arrival
 
@@ -132,6 +133,7 @@ class _Simulation:
         jitter_sigma = given.step_jitter
         place = Place(self._agenda, nodes, self._pools, moves, seed, jitter_sigma, given.gateways)
         self._services = [Service(model, place) for model in given.models]
+        _check_pools(given, self._services)
         self._pools.pods, self._pools.freed = self._pods, self._schedule
         self._streams: list[_Stream] = []
         self._scalers: list[Scaler] = []
@@ -139,7 +141,6 @@ class _Simulation:
 
     def run(self, progress: Progress | None) -> Run:
         for model, service in zip(self._given.models, self._services, strict=True):
-            self._check_pool(service)
             sources = traffic.of(model, self._seed, self._lines)
             stream = _Stream(service, sources.stream, self._agenda)
             stream.advance()
@@ -168,14 +169,6 @@ class _Simulation:
                 for s, d in zip(self._services, self._scalers, strict=True)
             ],
         )
-
-    def _check_pool(self, service: Service) -> None:
-        product, each = service.assessment.gpu.product_label, service.deployment.gpus_each
-        if not self._pools.fits(product, each):
-            raise errors.InputError(
-                f"model {service.name} needs {each} × {product} on one node, and no pool has "
-                "that: add one, or change spec.gpu"
-            )
 
     def _pods(self) -> Sequence[ports.Object]:
         return [pod for service in self._services for pod in service.deployment.pods()]
@@ -226,6 +219,19 @@ class _Simulation:
             agenda.step()
 
 
+def _check_pools(given: scenario.Scenario, services: Iterable[Service]) -> None:
+    """Raises InputError for a model that no pool can take."""
+    known: set[Wish] = set()
+    for service in services:
+        wish = service.deployment.wish
+        if wish not in known and not any(wish.suits_pool(pool) for pool in given.pools):
+            product = service.assessment.gpu.product_label
+            raise errors.InputError(
+                checking.no_pool(service.name, wish, product, given.pools).reason
+            )
+        known.add(wish)
+
+
 def _lead_in_s(given: scenario.Scenario) -> float:
     """Seconds before the traffic: as asked for, or the longest predicted cold start, rounded up.
 
@@ -233,11 +239,13 @@ def _lead_in_s(given: scenario.Scenario) -> float:
     """
     if given.lead_in_seconds is not None:
         return given.lead_in_seconds
-    boots_s = {gpus.find(p.gpu): p.elastic.boot_seconds for p in given.pools if p.elastic}
+    boots_s = [(pool, pool.elastic.boot_seconds) for pool in given.pools if pool.elastic]
     longest_s = 0.0
     for model in given.models:
         assessed = prediction.assess(model.name, model.spec)
         if isinstance(assessed, prediction.Assessment):
-            took = assessed.cold_start(provisioning_s=boots_s.get(assessed.gpu, 0.0))
+            wish = Template(model.name, model.spec, assessed).wish if boots_s else None
+            waits_s = (boot_s for pool, boot_s in boots_s if wish and wish.suits_pool(pool))
+            took = assessed.cold_start(provisioning_s=max(waits_s, default=0.0))
             longest_s = max(longest_s, took.total_s)
     return math.ceil(longest_s * (1 + jitter.BOUND) / 10) * 10.0

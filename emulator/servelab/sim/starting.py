@@ -15,10 +15,11 @@ from modelserve.api.faults import FaultType as Type
 from modelserve.catalog import gpus, layers
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import types
-from servelab.node import actions, planning
 from servelab.node.faults import fault, words
 from servelab.node.kubelet import backoffs, faulting, state, worker
 from servelab.node.kubelet import starting as containers
+from servelab.node.pods import planning
+from servelab.node.rules import actions
 from servelab.sim.agenda import Act, Agenda, Turn
 from servelab.sim.moves import Moves
 from servelab.sim.nodes import Node

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection
@@ -119,9 +120,12 @@ def _distributed() -> Any:
 def _client(address: str, workers: int) -> Any:
     distributed = _distributed()
     if not address:
-        cluster = distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
-        )
+        with warnings.catch_warnings():
+            # A busy machine is slow at it too, whatever Dask makes of that.
+            warnings.filterwarnings("ignore", "Creating scratch directories")
+            cluster = distributed.LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address="127.0.0.1:0"
+            )
         return distributed.Client(cluster)
     try:
         return distributed.Client(address, timeout=10)

@@ -11,7 +11,7 @@ from enum import StrEnum
 from modelserve.api import quantities, status
 from modelserve.catalog import gpus, images, layers, storage, warmup
 from modelserve.decide import moving, nodefacts
-from modelserve.engines import streaming
+from modelserve.engines import reading
 from modelserve.engines.types import Launch
 
 # Real schedulers bind a pod that fits within some tens of milliseconds.
@@ -208,13 +208,16 @@ def weights(
     """The weight read of all ranks: min of node's share, spec's rate, loader, PCIe to the GPUs.
 
     Each rank copies its own shard, and maps the files it is in: together they read the checkpoint
-    once. Where each streams all of it, objects are read once a rank; files are read from their
+    once. Where each reads all of it, objects are read once a rank; files are read from their
     device once, and copied out of the page cache once a rank. ``warm``: from the node's page cache,
     if its storage has one.
     """
-    ranks, times = launch.tensor_parallel, streaming.whole_reads(launch)
+    ranks, read = launch.tensor_parallel, reading.of(launch)
+    way, times = read.way, read.times
     pcie = ranks * gpu.pcie_bytes_per_s * warmup.host_to_gpu_share()
     limits = [moving.Limit(moving.Binds.PCIE, pcie, shared=False)]
+    if way is storage.Way.DUMMY:
+        return moving.Transfer(n_bytes=0, limits=tuple(limits))
     where = launch.storage_class
     if warm and page_cacheable(launch):
         where = storage.find("page-cache")
@@ -222,10 +225,11 @@ def weights(
     else:
         limits += _storage_limits(launch, where, rates)
     if where is not None:
-        ceiling = where.loader_bytes_per_s(launch.loader, ranks)
+        ceiling = where.loader_bytes_per_s(way, ranks)
         limits.append(moving.Limit(moving.Binds.LOADER, ceiling, shared=False))
-    if times > 1 and page_cacheable(launch) and not warm:
-        memory = storage.find("page-cache").loader_bytes_per_s(launch.loader, ranks)
+    if (times > 1 or way is storage.Way.PREFETCH) and page_cacheable(launch) and not warm:
+        mapped = storage.Way.MAPPED if way is storage.Way.PREFETCH else way
+        memory = storage.find("page-cache").loader_bytes_per_s(mapped, ranks)
         limits.append(moving.Limit(moving.Binds.PAGE_CACHE, memory / times, shared=False))
         times = 1
     return moving.Transfer(

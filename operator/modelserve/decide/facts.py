@@ -39,10 +39,12 @@ class Facts:
     rolling_out: bool = False
     blocked: Block | None = None
     troubles: Mapping[str, str] = field(default_factory=dict)  # by UID: why it does not run
+    failed_start: str = ""  # the last start that failed, if none has succeeded since
     pods_refused: str = ""  # why the API server takes no pods of the Deployment
     slots: int = 1
     served_name_holder: str = ""  # an older ModelServe that answers to the same name
     foreign_managers: tuple[str, ...] = ()
+    silent_gateways: tuple[str, ...] = ()  # of each live one that tells nothing, why
 
     def wall(self, at_s: float) -> str:
         """An emulated instant as a stamp."""

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     WEIGHTS_DO_NOT_FIT = "WeightsDoNotFit"
     NO_ROOM_FOR_KV_CACHE = "NoRoomForKVCache"
     QUANTIZATION_UNSUPPORTED = "QuantizationUnsupported"
+    RANKS_ON_SLICES = "RanksOnSlices"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,8 @@ def fit(
     )
     if not _supported(model, gpu, quantization):
         reason, message, enough = Reason.QUANTIZATION_UNSUPPORTED, case.unsupported(), None
+    elif gpu.mig_profile and tensor_parallel > 1:
+        reason, message = Reason.RANKS_ON_SLICES, case.ranks_on_slices()
     elif max_model_tokens > model.max_context_tokens and not beyond_context:
         reason, message, enough = Reason.LONGER_THAN_CONTEXT, case.longer_than_context(), None
     elif weights > usable * tensor_parallel:
@@ -121,7 +124,7 @@ def _smallest(
     max_model_tokens: int,
     memory: _Memory,
 ) -> int | None:
-    for size in TENSOR_PARALLEL_SIZES:
+    for size in (1,) if gpu.mig_profile else TENSOR_PARALLEL_SIZES:
         tokens = kv.capacity_in_longest(model, gpu, size, quantization, *memory, max_model_tokens)
         if tokens >= max_model_tokens:
             return size
@@ -145,6 +148,13 @@ class _Case:
         return (
             f"{self.model.name} in fp8 needs a GPU with fp8 units (Ada, Hopper or newer); "
             f"{self.gpu.title} has none: use quantization none or int4, or another gpu.product"
+        )
+
+    def ranks_on_slices(self) -> str:
+        return (
+            f"an engine's process finds one slice of a GPU alone, so tensorParallel "
+            f"{self.tensor_parallel} cannot run on {self.gpu.title}: set gpu.tensorParallel to 1 "
+            "and take a larger slice, or whole GPUs"
         )
 
     def weights_do_not_fit(self) -> str:
@@ -199,8 +209,11 @@ class _Case:
             return f"{more}, or {shorter}" if shorter else more
         if shorter:
             return shorter
-        biggest = TENSOR_PARALLEL_SIZES[-1]
-        nothing = f"no tensorParallel up to {biggest} is enough; take a GPU with more memory"
+        if self.gpu.mig_profile:
+            nothing = "take a larger slice, or a whole GPU"
+        else:
+            biggest = TENSOR_PARALLEL_SIZES[-1]
+            nothing = f"no tensorParallel up to {biggest} is enough; take a GPU with more memory"
         return nothing + self._smaller_quantization()
 
     def _smaller_quantization(self) -> str:

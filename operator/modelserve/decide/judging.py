@@ -17,6 +17,7 @@ _STUCK_WORDS: Mapping[ReplicaState, str] = {
     ReplicaState.UNSCHEDULABLE: "no node has room for it",
     ReplicaState.STUCK: "it does not start",
 }
+STARTS_FAIL = "StartsFail"
 # What ScalingLimited names: the first of these that counts.
 LIMITS = (
     Reason.INSUFFICIENT_GPU,
@@ -95,6 +96,14 @@ def is_true(kind: ConditionType, status: statuses.ModelServeStatus) -> bool:
     return any(c.type == kind and c.status == "True" for c in status.conditions)
 
 
+def failed_start(status: statuses.ModelServeStatus, generation: int) -> str:
+    """What a status of this generation tells of a failed start; empty if it tells of none."""
+    for condition in status.conditions:
+        if condition.type == ConditionType.DEGRADED and condition.reason == STARTS_FAIL:
+            return condition.message if condition.observed_generation == generation else ""
+    return ""
+
+
 def _ready(facts: Facts) -> Fact:
     if (blocked := facts.blocked) is not None:
         return Fact(ConditionType.READY, "False", blocked.reason, blocked.message)
@@ -103,7 +112,7 @@ def _ready(facts: Facts) -> Fact:
 
 
 def _available(facts: Facts) -> Fact:
-    ready = sum(replica.serves for replica in facts.seen.replicas)
+    ready = facts.seen.ready_count
     if ready:
         message = f"{wording.replicas(ready)} ready"
         return Fact(ConditionType.AVAILABLE, "True", "ReplicaReady", message)
@@ -132,6 +141,9 @@ def _able_to_scale(facts: Facts) -> Fact:
         return Fact(ConditionType.ABLE_TO_SCALE, "False", "DryRun", message)
     if decision.conflict:
         return Fact(ConditionType.ABLE_TO_SCALE, "False", "Conflict", decision.message)
+    if facts.silent_gateways and decision.desired < decision.current:
+        message = f"{decision.message}; not before this is mended: {facts.silent_gateways[0]}"
+        return Fact(ConditionType.ABLE_TO_SCALE, "False", str(Reason.NO_SIGNAL), message)
     return Fact(ConditionType.ABLE_TO_SCALE, "True", str(decision.reason), decision.message)
 
 
@@ -146,6 +158,10 @@ def _limited(facts: Facts) -> Fact:
 
 def _metrics(facts: Facts) -> Fact:
     decision = facts.decision
+    if facts.silent_gateways:
+        # It may hold requests: even with all other figures nothing is taken away.
+        message = f"nothing shrinks: {'; '.join(facts.silent_gateways[:3])}"
+        return Fact(ConditionType.METRICS_AVAILABLE, "False", str(Reason.NO_SIGNAL), message)
     if decision.signal_ok:
         message = "gateways and engines report"
         return Fact(ConditionType.METRICS_AVAILABLE, "True", "SignalsFresh", message)
@@ -159,6 +175,8 @@ def _degraded(facts: Facts) -> Fact:
     if stuck:
         named = [f"{r.name} ({_trouble(facts, r)})" for r in facts.seen.replicas if r.uid in stuck]
         message = f"{wording.replicas(len(stuck))} stuck: {', '.join(sorted(named)[:5])}"
+        if facts.failed_start and not any(facts.troubles.get(uid) for uid in stuck):
+            message = f"{message}; {facts.failed_start}"
         return Fact(kind, "True", "ReplicasStuck", message)
     if facts.pods_refused:
         message = f"the API server takes no pods: {facts.pods_refused}"
@@ -166,6 +184,8 @@ def _degraded(facts: Facts) -> Fact:
     if not facts.pool_nodes:
         message = f"no node has the GPU {facts.gpu_title}: replicas will wait for one"
         return Fact(kind, "True", "NoPool", message)
+    if facts.failed_start:
+        return Fact(kind, "True", STARTS_FAIL, facts.failed_start)
     return _questionable(facts) or Fact(kind, "False", "AsExpected", "nothing is amiss")
 
 

@@ -111,6 +111,11 @@ class Observation:
     awake_until_s: float | None = None  # kept awake by hand until then
     fence_retry_s: float | None = None  # a gateway refused the fence: not before then
 
+    @property
+    def ready_count(self) -> int:
+        """Replicas that take requests, whether Kubernetes calls them ready yet or not."""
+        return sum(replica.serves for replica in self.replicas)
+
 
 @dataclass(frozen=True, slots=True)
 class Parameters:

@@ -9,7 +9,7 @@ from modelserve.api import names, quantities
 from modelserve.api import spec as specs
 from modelserve.catalog import architecture, gpus, images, models
 from modelserve.decide import coldstart, contradictions, fit, nodefacts
-from modelserve.engines import context, launch, steplaw, types
+from modelserve.engines import context, installed, launch, steplaw, types
 
 # Before anything is measured: the mean of the mean lengths of 23 public workloads, each counted
 # once (both Azure traces of 2023, Mooncake's conversations, twenty clients of ServeGen). The mean,
@@ -139,6 +139,14 @@ def launch_spec(name: str, spec: specs.ModelServeSpec) -> types.LaunchSpec:
 
 
 def _contradiction(spec: specs.ModelServeSpec, wanted: types.LaunchSpec) -> Problem | None:
+    rendered = launch.render(wanted)
+    lacks = installed.lack({"image": rendered.image, "command": list(rendered.command)})
+    if lacks is not None:
+        told = (
+            f"engine.image {wanted.image} has {lacks.holds}, not {lacks.engine}: take it out, or "
+            f"set engine.type to {lacks.holds}"
+        )
+        return Problem("ImageLacksEngine", told)
     sentence = contradictions.find(spec, wanted)
     return Problem("ArgumentsContradictSpec", sentence) if sentence else None
 

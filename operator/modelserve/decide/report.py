@@ -33,7 +33,7 @@ def counts(facts: Facts) -> dict[str, Any]:
     states = [replica.state for replica in replicas]
     draining = states.count(ReplicaState.TERMINATING)
     stuck = len(facts.decision.stuck_uids)
-    ready = states.count(ReplicaState.READY)
+    ready = facts.seen.ready_count
     staying = len(states) - draining
     decision, size = facts.decision, facts.spec.gpu.tensor_parallel
     in_use = sum(size for replica in replicas if replica.node)
@@ -58,9 +58,7 @@ def counts(facts: Facts) -> dict[str, Any]:
 def waiting_for(facts: Facts) -> str | None:
     """``image pull on dgx-1, 41 s left``: what the next ready replica waits for."""
     starting = [
-        replica
-        for replica in facts.seen.replicas
-        if replica.state in (ReplicaState.STARTING, ReplicaState.ADMITTED)
+        replica for replica in facts.seen.replicas if replica.state is ReplicaState.STARTING
     ]
     if starting:
         first = min(starting, key=lambda r: (r.expected_ready_s or float("inf"), r.created_s))

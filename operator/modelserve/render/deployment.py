@@ -8,7 +8,7 @@ from typing import Any
 from modelserve import ports
 from modelserve.api import names
 from modelserve.api import spec as specs
-from modelserve.render import labels
+from modelserve.render import labels, scheduling
 from modelserve.render.resolved import Resolved
 
 # Beyond the drain, for the way from the deletion to SIGTERM and from the exit to the kubelet.
@@ -80,8 +80,7 @@ def _template(
     shared = spec.gpu.tensor_parallel > 1
     pod: dict[str, Any] = {
         "containers": [_container(spec, resolved, time_scale)],
-        "nodeSelector": {**template.node_selector, names.LABEL_GPU_PRODUCT: resolved.gpu_product},
-        "tolerations": _tolerations(spec, resolved),
+        **scheduling.render(spec, resolved.gpu_product, resolved.gpu_resource),
         "terminationGracePeriodSeconds": math.ceil(spec.drain_seconds / time_scale)
         + GRACE_MARGIN_REAL_S,
         "automountServiceAccountToken": False,
@@ -143,17 +142,3 @@ def _resources(spec: specs.ModelServeSpec, resolved: Resolved) -> dict[str, Any]
     gpus: Mapping[str, str] = {resolved.gpu_resource: str(spec.gpu.tensor_parallel)}
     asked = spec.template.resources
     return {"limits": {**asked.limits, **gpus}, "requests": {**asked.requests, **gpus}}
-
-
-def _tolerations(spec: specs.ModelServeSpec, resolved: Resolved) -> list[dict[str, Any]]:
-    taint = {
-        "key": resolved.gpu_resource,
-        "operator": "Equal",
-        "value": "present",
-        "effect": "NoSchedule",
-    }
-    given = [
-        toleration.model_dump(mode="json", by_alias=True, exclude_none=True)
-        for toleration in spec.template.tolerations
-    ]
-    return [taint, *given]

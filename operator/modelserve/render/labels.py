@@ -41,6 +41,15 @@ def owner_reference(modelserve: ports.Object) -> dict[str, object]:
     }
 
 
+def is_orphan(child: ports.Object) -> bool:
+    """Whether it was the child of a ModelServe of its name, left by a delete that kept it."""
+    metadata = child["metadata"]
+    found = metadata.get("labels") or {}
+    controlled = any(r.get("controller") for r in metadata.get("ownerReferences") or ())
+    expected = of_children(metadata["name"])
+    return not controlled and all(found.get(name) == value for name, value in expected.items())
+
+
 def owned_by(child: ports.Object, modelserve: ports.Object) -> bool:
     """Whether ``modelserve`` is the controller of ``child``."""
     uid = modelserve["metadata"]["uid"]

@@ -28,6 +28,10 @@ class ManualClock:
         """Set the wall clock, as an administrator or NTP may at any time."""
         self._wall_offset_s = wall_s - self._real_s
 
+    def jump(self, real_s: float) -> None:
+        """Nothing ran for so long, as when the machine was paused; ``advance`` wakes who is due."""
+        self._real_s += real_s
+
     async def sleep_real(self, seconds: float) -> None:
         if seconds <= 0:
             await asyncio.sleep(0)

@@ -29,6 +29,7 @@ class Gateways:
     live: tuple[str, ...] = ("gateway-0",)
     grants: bool = True
     mute: tuple[str, ...] = ()  # live gateways that say nothing
+    why_mute: str = ""
     fences: list[wire.FenceRequest] = field(default_factory=list)
     unfenced: list[str] = field(default_factory=list)
     shares: dict[str, Mapping[str, int]] = field(default_factory=dict)
@@ -40,6 +41,9 @@ class Gateways:
 
     def silent(self) -> Sequence[str]:
         return self.mute
+
+    def troubles(self) -> Sequence[str]:
+        return [self.why_mute] if self.why_mute else []
 
     def say(self, name: str, **figures: Any) -> None:
         """The first gateway's figures of one model in namespace ``default``."""

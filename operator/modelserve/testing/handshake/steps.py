@@ -4,45 +4,35 @@ All orders in which messages arrive, requests come and end, pods drain and a par
 gone through. Time moves by seconds, when nothing else is left to happen or, a few times, before.
 """
 
-from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from modelserve.api import wire
-from modelserve.decide import (
-    counters,
-    observation,
-    scaling,
-    settle,
-    state,
-    traffic,
-    windows,
-)
+from modelserve.decide import settle
+from modelserve.testing.handshake import deciding
 from modelserve.testing.handshake import world as worlds
 from modelserve.testing.handshake.world import ANSWERED, HELD, LOST, RUNNING, SENT, Pod, World
 
-State = observation.ReplicaState
 LONGEST_S = 60.0  # no order of events takes so long
-NOW = observation.Parameters(
-    slots=2, cold_start_s=1, service_s=1, cooldown_s=0, down=windows.Direction(0.0), snapshot_s=0.01
-)
-QUIET = state.ScalerState(
-    known=traffic.Traffic(last_active_s=-1e4),
-    live_count=1,
-    recommendations=(windows.Recommended(-1e4, 0),),
-)
 
 
 def following(world: World) -> Iterator[tuple[str, World]]:
-    """Every next step, named, with what comes of it."""
+    """The next steps that must be tried, named, with what comes of them.
+
+    One alone if it comes to the same before or after all others (a persistent set of one).
+    """
+    sure = next((message for message in sorted(world.mail) if _is_sure(world, message)), None)
+    yield from every(world) if sure is None else _deliver(world, sure)
+
+
+def every(world: World) -> Iterator[tuple[str, World]]:
+    """All next steps."""
     assert world.now_s < LONGEST_S, "time passes and nothing comes of it"
     if world.calm and world.replicas and not world.settling.busy and not world.mail:
         assert not worlds.barred(world), "a fence stays that nobody wants"
     found = [*_gateways(world), *_requests(world), *_pods(world), *_mail(world), *_operator(world)]
     yield from found
-    if world.arrivals:
-        for number in range(len(world.gateways)):
-            yield f"arrive {number}", arrive(world, number)
+    for number in sorted(set(world.arriving)):
+        yield f"arrive {number}", arrive(world, number)
     if world.mishaps:
         less = world._replace(mishaps=world.mishaps - 1, calm=False)
         if world.operator:
@@ -56,12 +46,47 @@ def following(world: World) -> Iterator[tuple[str, World]]:
         yield "time hurries", tick(world._replace(hurry=world.hurry - 1, calm=False))
 
 
+def _is_sure(world: World, message: worlds.Message) -> bool:
+    """Whether what comes of a message is the same whatever happens before it is read.
+
+    No fence's id comes twice, and no epoch comes back. An idle gateway grants any fence, and
+    nothing is sent there, so when does not matter, while nobody can crash, or give it up, before.
+    """
+    match message:
+        case ("ask", int(number), epoch, fence_id, _):
+            if world.gateways[number].epoch != epoch:
+                return True
+            asked = world.settling.fence_id == fence_id and _asked(world)
+            late = asked and world.now_s >= _late_s(world)
+            given_up = ("unfence", number, fence_id) in world.mail
+            certain = not (world.mishaps or world.hurry or late or given_up)
+            return certain and worlds.is_idle(world, number)
+        case ("answer", int(number), fence_id, granted):
+            if not _asked(world) or world.settling.fence_id != fence_id:
+                return True
+            return len(world.answers | {(number, granted)}) < len(world.gateways)
+        case ("unfence", int(number), fence_id):
+            asks = (m for m in world.mail if m[0] == "ask" and m[1] == number and m[3] == fence_id)
+            if any(asks):
+                return False
+            return worlds.is_idle(world, number) or not worlds.is_fenced(world, number, fence_id)
+    return False
+
+
+def _asked(world: World) -> bool:
+    return world.settling.phase is settle.Phase.ASKED
+
+
+def _late_s(world: World) -> float:
+    return world.settling.asked_real_s + wire.FENCE_ANSWER_REAL_S
+
+
 def _gateways(world: World) -> Iterator[tuple[str, World]]:
     for number, gateway in enumerate(world.gateways):
         if gateway.known != world.pods:
-            machine = worlds.work_on(world, number)
-            effects = machine.update(worlds.TERMS, worlds.routed(world.pods), world.now_s)
-            seen = worlds.settled(world, number, machine, effects)
+            seen = worlds.turn(
+                world, number, "update", worlds.TERMS, worlds.routed(world.pods), world.now_s
+            )
             yield f"watch {number}", worlds.placed(seen, number, known=world.pods)
         if gateway.told != (told := worlds.tell(worlds.look_at(gateway.machine))):
             yield f"snapshot {number}", worlds.placed(world, number, told=told)
@@ -73,15 +98,12 @@ def _requests(world: World) -> Iterator[tuple[str, World]]:
         if what == SENT and uid in pods and not pods[uid].gone:
             yield f"reach {place}", worlds.marked(world, place, uid, RUNNING)
         elif what == SENT:
-            machine = worlds.work_on(world, number)
-            effects = machine.bounce(place, world.now_s, reached=False)
             held = worlds.marked(world, place, "", HELD)
-            yield f"bounce {place}", worlds.settled(held, number, machine, effects)
+            back = worlds.turn(held, number, "bounce", place, world.now_s, reached=False)
+            yield f"bounce {place}", back
         elif what == RUNNING:
-            machine = worlds.work_on(world, number)
-            effects = machine.complete(place, world.now_s)
             ended = worlds.marked(world, place, uid, ANSWERED)
-            yield f"finish {place}", worlds.settled(ended, number, machine, effects)
+            yield f"finish {place}", worlds.turn(ended, number, "complete", place, world.now_s)
 
 
 def _pods(world: World) -> Iterator[tuple[str, World]]:
@@ -96,43 +118,49 @@ def _pods(world: World) -> Iterator[tuple[str, World]]:
 
 
 def _mail(world: World) -> Iterator[tuple[str, World]]:
-    for message in sorted(world.mail, key=repr):
-        rest = world._replace(mail=world.mail - {message})
-        match message:
-            case ("ask", int(number), epoch, fence_id, uids):
-                if world.gateways[number].epoch != epoch:
-                    yield "asked a dead one", rest
-                    continue
-                machine = worlds.work_on(world, number)
-                granted = machine.fence(fence_id, uids, world.now_s).granted
-                said = rest._replace(mail=rest.mail | {("answer", number, fence_id, granted)})
-                if granted:
-                    assert not worlds.kept(world, number, uids), "granted with requests there"
-                    said = worlds.placed(said, number, granted_s=world.now_s)
-                yield f"ask {number} {granted}", worlds.settled(said, number, machine, ())
-            case ("answer", int(number), fence_id, granted):
-                mine = world.settling.phase is settle.Phase.ASKED
-                if mine and world.settling.fence_id == fence_id:
-                    rest = rest._replace(answers=world.answers | {(number, granted)})
-                    rest = conclude(rest)
-                yield f"answer {number}", rest
-            case ("unfence", int(number), fence_id):
-                machine = worlds.work_on(world, number)
-                effects = machine.unfence(fence_id, world.now_s)
-                yield f"unfence {number}", worlds.settled(rest, number, machine, effects)
-            case ("write", until_s):
-                failed, unknown = settle.Outcome.FAILED, settle.Outcome.UNKNOWN
-                if world.now_s > until_s:
-                    yield "write comes too late", wrote(rest, unknown)
-                    continue
-                yield "write lands", wrote(zero(rest), settle.Outcome.DONE)
-                if world.mishaps:
-                    rest = rest._replace(mishaps=world.mishaps - 1)
-                    yield "write is lost", wrote(rest, unknown)
-                    yield "write lands, its answer is lost", wrote(zero(rest), unknown)
-                    yield "write is refused", wrote(rest, failed)
-            case _:
-                yield "read", act(rest, *settle.read(world.settling, world.replicas, world.now_s))
+    for message in sorted(world.mail):
+        yield from _deliver(world, message)
+
+
+def _deliver(world: World, message: worlds.Message) -> Iterator[tuple[str, World]]:
+    rest = world._replace(mail=world.mail - {message})
+    match message:
+        case ("ask", int(number), epoch, fence_id, uids):
+            if world.gateways[number].epoch != epoch:
+                yield "asked a dead one", rest
+                return
+            machine = world.gateways[number].machine
+            after, answer = worlds.turned(machine, "fence", fence_id, uids, world.now_s)
+            granted = answer.granted
+            said = rest._replace(mail=rest.mail | {("answer", number, fence_id, granted)})
+            if granted:
+                assert not worlds.kept(world, number, uids), "granted with requests there"
+                said = worlds.placed(said, number, granted_s=world.now_s)
+            yield f"ask {number} {granted}", worlds.placed(said, number, machine=after)
+        case ("answer", int(number), fence_id, granted):
+            if _asked(world) and world.settling.fence_id == fence_id:
+                rest = rest._replace(answers=world.answers | {(number, granted)})
+                rest = conclude(rest)
+            yield f"answer {number}", rest
+        case ("unfence", int(number), fence_id):
+            yield f"unfence {number}", worlds.turn(rest, number, "unfence", fence_id, world.now_s)
+        case ("write", until_s):
+            yield from _write(world, rest, until_s)
+        case _:
+            yield "read", act(rest, *settle.read(world.settling, world.replicas, world.now_s))
+
+
+def _write(world: World, rest: World, until_s: float) -> Iterator[tuple[str, World]]:
+    failed, unknown = settle.Outcome.FAILED, settle.Outcome.UNKNOWN
+    if world.now_s > until_s:
+        yield "write comes too late", wrote(rest, unknown)
+        return
+    yield "write lands", wrote(zero(rest), settle.Outcome.DONE)
+    if world.mishaps:
+        rest = rest._replace(mishaps=world.mishaps - 1)
+        yield "write is lost", wrote(rest, unknown)
+        yield "write lands, its answer is lost", wrote(zero(rest), unknown)
+        yield "write is refused", wrote(rest, failed)
 
 
 def _operator(world: World) -> Iterator[tuple[str, World]]:
@@ -142,11 +170,10 @@ def _operator(world: World) -> Iterator[tuple[str, World]]:
             yield "operator starts", world._replace(operator=True)
         return
     if world.settling.busy:
-        late = world.now_s >= world.settling.asked_real_s + wire.FENCE_ANSWER_REAL_S
-        if world.settling.phase is settle.Phase.ASKED and late:
+        if _asked(world) and world.now_s >= _late_s(world):
             yield "no answer", conclude(world, timed_out=True)
         return
-    decision = decided(world)
+    decision = deciding.decided(world)
     if decision.desired > world.replicas:
         made = Pod(f"p{world.fences + 2}", ready=False)
         yield "wake", world._replace(replicas=1, pods=(*world.pods, made), fences=world.fences + 1)
@@ -170,12 +197,11 @@ def wakes(world: World) -> bool:
 
 
 def arrive(world: World, number: int) -> World:
-    machine = worlds.work_on(world, number)
-    place = len(world.requests)
-    effects = machine.arrive(place, 1, world.now_s)
+    place, left = len(world.requests), list(world.arriving)
+    left.remove(number)
     come = (*world.requests, (number, "", HELD))
-    less = world._replace(arrivals=world.arrivals - 1, requests=come)
-    return worlds.settled(less, number, machine, effects)
+    less = world._replace(arriving=tuple(left), requests=come)
+    return worlds.turn(less, number, "arrive", place, 1, world.now_s)
 
 
 def crash(world: World, number: int) -> World:
@@ -194,8 +220,7 @@ def tick(world: World) -> World:
     now_s = world.now_s + 1.0
     world = world._replace(now_s=now_s)
     for number in range(len(world.gateways)):
-        machine = worlds.work_on(world, number)
-        world = worlds.settled(world, number, machine, machine.advance(now_s))
+        world = worlds.turn(world, number, "advance", now_s)
     return world
 
 
@@ -214,7 +239,7 @@ def conclude(world: World, *, timed_out: bool = False) -> World:
     if len(world.answers) < len(world.gateways) and not timed_out:
         return world
     granted = not timed_out and all(said for _, said in world.answers)
-    wanted = decided(world).wants_zero
+    wanted = deciding.decided(world).wants_zero
     result = settle.answered(world.settling, granted, worlds.staying(world), wanted, world.now_s)
     return act(world._replace(answers=frozenset()), *result)
 
@@ -231,38 +256,10 @@ def act(world: World, settling: settle.Settle, acts: tuple[settle.Act, ...]) -> 
             case settle.Unfence(fence_id):
                 mail |= {("unfence", number, fence_id) for number in range(len(world.gateways))}
             case settle.WriteZero(_, until_s):
-                assert decided(world).wants_zero, "zero is written although it is not wanted"
+                assert deciding.decided(world).wants_zero, (
+                    "zero is written although it is not wanted"
+                )
                 mail.add(("write", until_s))
             case settle.ReadCount():
                 mail.add(("read",))
     return world._replace(mail=frozenset(mail), settling=settling)
-
-
-def decided(world: World) -> Any:
-    """The product's decision from what the gateways told last."""
-    snapshots = [
-        wire.DemandSnapshot(
-            str(number),
-            str(gateway.epoch),
-            0,
-            (wire.ModelDemand("default", "m", gateway.told[0], in_flight=dict(gateway.told[1])),),
-        )
-        for number, gateway in enumerate(world.gateways)
-    ]
-    merged, _ = counters.merge(snapshots, "default", "m", counters.Counters())
-    running = Counter(uid for _, uid, what in world.requests if what == RUNNING)
-    replicas = tuple(
-        observation.Replica(
-            pod.uid,
-            pod.uid,
-            State.TERMINATING if pod.going else State.READY if pod.ready else State.STARTING,
-            0.0,
-            in_flight=merged.in_flight.get(pod.uid, 0),
-            waiting=0.0 if pod.ready else None,
-            running=float(running[pod.uid]) if pod.ready else None,
-        )
-        for pod in world.pods
-    )
-    seen = observation.Observation(replicas, merged.signal, world.replicas, world.replicas)
-    past = QUIET._replace(live_count=world.replicas)
-    return scaling.decide(seen, NOW, past, world.now_s)[0]

@@ -36,6 +36,10 @@ def told(**engine: Any) -> str | None:
         ("sglang", ["--max-running-requests=4"], "engine.batching.maxSequences is 32"),
         ("tensorrt-llm", ["--tp_size=2"], "gpu.tensorParallel is 1"),
         ("triton", ["--openai-port=9000"], "Service and probes go to 8000"),
+        ("tensorrt-llm", ["--tensor_parallel_size=2"], "gpu.tensorParallel is 1"),
+        ("tgi", ["-p", "9000"], "Service and probes go to 8000"),
+        ("tgi", ["-p9000"], "Service and probes go to 8000"),
+        ("tgi", ["-p=9000"], "Service and probes go to 8000"),
         ("tgi", ["--num-shard=2"], "gpu.tensorParallel is 1"),
         ("tgi", ["--max-batch-size", "4"], "engine.batching.maxSequences is 32"),
     ],
@@ -89,3 +93,15 @@ def test_a_length_past_the_context_hides_no_contradiction() -> None:
 def test_what_an_engine_has_no_word_for_is_no_contradiction(engine: specs.EngineType) -> None:
     batching = {"maxSequences": 17, "maxBatchedTokens": 4097}
     assert told(type=engine, batching=batching, env=[{"name": "A", "value": "b"}]) is None
+
+
+def test_an_image_of_another_engine_is_told() -> None:
+    engine = {"type": "sglang", "image": "vllm/vllm-openai:v0.33.0"}
+    spec = specs.ModelServeSpec.model_validate({**PLAIN, "engine": engine})
+    found = prediction.assess("llama", spec)
+    assert isinstance(found, prediction.Problem)
+    assert (found.reason, found.message) == (
+        "ImageLacksEngine",
+        "engine.image vllm/vllm-openai:v0.33.0 has vllm, not sglang: take it out, or set "
+        "engine.type to vllm",
+    )

@@ -80,3 +80,15 @@ def test_the_smallest_tensor_parallel_fits_and_the_next_smaller_does_not(
         assert fit.fit(model, gpu, smallest, quantization, length).fits
     if smallest is not None and smallest > 1:
         assert not fit.fit(model, gpu, smallest // 2, quantization, length).fits
+
+
+def test_ranks_cannot_be_slices_of_a_gpu() -> None:
+    verdict = fit.fit(LLAMA_8B, gpus.find("NVIDIA-H100-80GB-HBM3-MIG-3g.40gb"), 2, "none", 8192)
+    assert verdict.reason is fit.Reason.RANKS_ON_SLICES
+    assert "set gpu.tensorParallel to 1 and take a larger slice, or whole GPUs" in verdict.message
+
+
+def test_what_a_slice_cannot_hold_is_not_sent_to_more_of_them() -> None:
+    verdict = fit.fit(LLAMA_8B, gpus.find("NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"), 1, "none", 8192)
+    assert verdict.smallest_tensor_parallel is None
+    assert "take a larger slice, or a whole GPU" in verdict.message

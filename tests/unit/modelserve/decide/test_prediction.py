@@ -74,7 +74,10 @@ def test_an_unreadable_node_annotation_counts_as_missing() -> None:
 def test_an_unknown_model_is_told_how_to_be_described() -> None:
     found = assess(model={"name": "q"})
     assert isinstance(found, prediction.Problem)
-    assert found.message == "unknown model 'q'; for any other, describe its shape in model.custom"
+    assert found.message == (
+        "unknown model 'q'; `servelab catalog models` lists those there are; for any other, "
+        "describe its shape in model.custom"
+    )
 
 
 def test_a_model_may_be_described_by_its_shape() -> None:

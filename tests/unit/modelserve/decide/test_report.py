@@ -88,6 +88,21 @@ def test_replicas_are_counted_by_what_they_are() -> None:
     assert counts["gpu"].in_use == 3
 
 
+def test_a_replica_that_only_a_gateway_calls_ready_counts_everywhere_alike() -> None:
+    found = facts(replica("a", ReplicaState.ADMITTED))
+    assert report.counts(found)["ready_replicas"] == 1
+    assert report.counts(found)["starting_replicas"] == 0
+    assert condition(ConditionType.AVAILABLE, found).message == "1 replica ready"
+    assert report.waiting_for(found) is None
+
+
+def test_a_late_replica_of_which_nothing_is_told_is_named_with_the_failure_before() -> None:
+    starting = replica("p", ReplicaState.STARTING)
+    found = facts(starting, stuck_uids=("p",), failed_start="the last start failed, of q (bad)")
+    told = condition(ConditionType.DEGRADED, found)
+    assert told.message == "1 replica stuck: p (overdue); the last start failed, of q (bad)"
+
+
 def test_the_wait_is_told_with_phase_node_and_time_left() -> None:
     starting = replica("p", ReplicaState.STARTING, expected_ready_s=141.0)
     found = facts(starting, phases={"p": "ImagePull"})

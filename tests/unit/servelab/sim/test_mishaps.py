@@ -143,6 +143,28 @@ def test_pods_of_a_silent_node_are_replaced_elsewhere(
     assert states(service.deployment) == [State.READY]
 
 
+@pytest.mark.parametrize("kind", ["NodeLost", "LeaseLapse"])
+@pytest.mark.parametrize(("lasts_s", "since_s"), [(45, 0), (200, 210)], ids=["short", "long"])
+def test_a_start_on_a_node_thought_dead_is_given_its_time_anew_on_the_return(
+    scenario_of: Build, service_of: Serve, play: Play, kind: str, lasts_s: float, since_s: float
+) -> None:
+    """As for an operator that sees the node report again: a short silence is none to it."""
+    fault = {"type": kind, "afterSeconds": 10, "durationSeconds": lasts_s}
+    slow = {"coldStart": {"imageSize": "1MB", "warmUpSeconds": 400}}
+    service = service_of(
+        scenario_of(spec=slow, pools=[{**TWO_NODES, "nodes": 1, "faults": [fault]}])
+    )
+    service.deployment.scale(1, (), 0.0)
+    (replica,) = service.deployment.replicas.values()
+    seen = []
+    for at_s in (205, 215):
+        play(service, at_s)
+        seen.append(replica.observed(0, at_s))
+    assert [each.away for each in seen] == [since_s > 0, False]
+    assert [each.state for each in seen] == [State.STARTING] * 2
+    assert [each.started_s for each in seen] == [0, since_s]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_a_node_that_may_be_lost_is_lost_with_all_its_pods_or_not_at_all(
     ill: Callable[..., Service], play: Play, seed: int

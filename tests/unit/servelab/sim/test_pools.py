@@ -71,7 +71,7 @@ def test_while_the_last_node_boots_one_comes(
     told_s = []
     for until_s in (10, 80, 91):
         play(service, until_s)
-        told_s.append(service.place.pools.provisioning_s(ELASTIC["gpu"]))
+        told_s.append(service.place.pools.provisioning_s(service.deployment.wish))
     # It boots; it is up without its GPUs; both have theirs.
     assert told_s == [90, 90, 0]
 

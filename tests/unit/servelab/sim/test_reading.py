@@ -51,7 +51,7 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
         pytest.param(
             "nodes: 2",
             "faults: [{type: NodeLost, nodes: [pool-9]}]",
-            "line 2: .*nodes: pool pool never has a node pool-9",
+            "line 2: .*nodes.0: pool pool never has a node pool-9",
             id="a fault of no node",
         ),
         pytest.param(
@@ -78,7 +78,7 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
         ),
         pytest.param("nodes: 2", "gpusPerNode: 1, nodes: 2", "line 9: .*always taken", id="few"),
         pytest.param("H100-80GB-HBM3, n", "H200X, n", "line 2: pools.0.gpu: unknown", id="gpu"),
-        pytest.param("Llama-3.1-8B", "Llama-3.1-9B", "line 5: .*unknown model", id="model"),
+        pytest.param("Llama-3.1-8B", "Llama-3.1-9B", "line 6: .*unknown model", id="model"),
         pytest.param(
             "      gpu: {", "      gpu: {tensorParallel: 3, ", "line 7: .*1, 2, 4 or 8", id="tp"
         ),
@@ -100,7 +100,9 @@ def test_a_mistake_is_named_with_its_line(before: str, after: str, complaint: st
 
 def test_traffic_of_two_kinds_at_once_is_refused() -> None:
     text = GOOD + "        trace: azure-code\n"
-    with pytest.raises(errors.InputError, match=r"line 12: .*give one of trace, poisson"):
+    with pytest.raises(
+        errors.InputError, match=r"line 13: .*traffic.0.trace: give one of trace, poisson"
+    ):
         reading.parse(text, "bad.yaml")
 
 
@@ -130,7 +132,7 @@ def test_no_more_than_five_mistakes_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("length", "complaint"),
     [
-        pytest.param("{median: 5, p95: 2}", "input: p95 2 is below the median 5", id="order"),
+        pytest.param("{median: 5, p95: 2}", "input.p95: p95 2 is below the median 5", id="order"),
         pytest.param("{median: 5, p9: 9}", "input.p9: there is no such field", id="unknown"),
         pytest.param("{p95: 9}", "input.median: is missing", id="missing"),
         pytest.param("0", "input: input should be greater than or equal to 1", id="number"),
