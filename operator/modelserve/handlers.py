@@ -165,5 +165,11 @@ def settings() -> kopf.OperatorSettings:
 
 
 def quiet() -> None:
-    """Kopf tells of each event it sees; only what goes wrong is worth a line."""
+    """Kopf tells of each event it sees; only what goes wrong is worth a line.
+
+    What ends its watches it raises as well as logs, with a traceback for each task it ends: that
+    is told once, by whoever gets it.
+    """
     logging.getLogger("kopf").setLevel(logging.WARNING)
+    for module in ("running", "orchestration"):
+        logging.getLogger(f"kopf._core.reactor.{module}").setLevel(logging.CRITICAL)

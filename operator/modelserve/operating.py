@@ -12,7 +12,17 @@ import prometheus_client as prometheus
 from aiohttp import web
 
 from modelserve import errors, handlers, ports, sensing, workqueue
-from modelserve.adapters import credentials, demand, events, leases, scrape, timescale
+from modelserve.adapters import (
+    backoff,
+    credentials,
+    demand,
+    events,
+    leases,
+    patience,
+    rivals,
+    scrape,
+    timescale,
+)
 from modelserve.api import names
 from modelserve.api.keys import Key
 from modelserve.reconciling import reconciler, world
@@ -20,12 +30,41 @@ from modelserve.render import labels
 from modelserve.settings import Settings
 from modelserve.telemetry import Telemetry
 
-# How long a start waits for the API server and for our own kind of object to be known there.
-PATIENCE_REAL_S = 60.0
-RETRY_REAL_S = 0.5
 STOP_REAL_S = 10.0
+# Between an end of the watches and a new beginning, which waits for what they need.
+AGAIN_FIRST_REAL_S = 0.5
+AGAIN_MOST_REAL_S = 30.0
 
 _log = logging.getLogger(__name__)
+
+
+class Unwatched(errors.ModelServeError):
+    """The API server does not serve what we watch any more: the CRD was deleted, or our rights."""
+
+
+async def run(
+    cluster: ports.Cluster,
+    clock: ports.Clock,
+    settings: Settings,
+    started: Callable[[Mapping[str, Any]], None],
+    again: Callable[[], None] = lambda: None,
+) -> None:
+    """Operate until cancelled, from the beginning again whenever the watches have ended.
+
+    ``again`` is called before each new beginning: Kopf leaves its signal handlers behind.
+    Raises InputError for settings that no waiting mends, SetUpError if the lead is lost.
+    """
+    pause = backoff.Backoff(random.Random(), AGAIN_FIRST_REAL_S, AGAIN_MOST_REAL_S)
+    while True:
+        began_real_s = clock.real_s()
+        try:
+            return await Operator(cluster, clock, settings).run(started)
+        except Unwatched as error:
+            _log.info("%s; beginning again once all is there", error)
+        if clock.real_s() - began_real_s > 2 * AGAIN_MOST_REAL_S:
+            pause.reset()
+        again()
+        await clock.sleep_real(pause.next_real_s())
 
 
 class Operator:
@@ -46,6 +85,7 @@ class Operator:
             clock,
             on_snapshot=self._on_snapshot,
             on_turnout=lambda _: self._mark_all(),
+            on_troubles=lambda _: self._mark_all(),
         )
         self.reconciler = reconciler.Reconciler(
             cluster,
@@ -60,13 +100,18 @@ class Operator:
             self._work, clock, random.Random(), settings.workers, self._on_error
         )
         self._handlers = handlers.Handlers(self.world, self._mark, self._on_claims)
+        self._rivals = rivals.Rivals(cluster, settings.namespace, names.OPERATOR_LEASE, clock)
+        self._certain = asyncio.Event()
         self._sensing = sensing.Sensing(self.world, self._scraper, clock, self._mark)
 
     async def run(self, started: Callable[[Mapping[str, Any]], None]) -> None:
-        """Wait for the lead, then operate until cancelled. Raises SetUpError if it is lost."""
+        """Wait for the lead, then operate until cancelled.
+
+        Raises SetUpError if the lead is lost, Unwatched if the watches end.
+        """
         clock, settings = self._clock, self._settings
         async with self._metrics_server():
-            await self._until_known()
+            await patience.until(self._look, clock)
             election = leases.LeaderElection(
                 self._cluster,
                 settings.namespace,
@@ -75,6 +120,7 @@ class Operator:
                 clock,
                 duration_real_s=settings.lease_real_s,
             )
+            self._certain = election.certain
             async with election, self._gateways, self._scraper:
                 await self._operate(election, started)
 
@@ -83,6 +129,7 @@ class Operator:
     ) -> None:
         ready, stop = asyncio.Event(), asyncio.Event()
         background: tuple[Coroutine[Any, Any, Any], ...] = (
+            self._rivals.run(),
             self._events.run(),
             self._gateways.run(),
             self._scraper.run(),
@@ -93,19 +140,18 @@ class Operator:
         )
         tasks = [asyncio.ensure_future(work) for work in background]
         watching = asyncio.ensure_future(self._watch(stop, ready))
+        listed = asyncio.ensure_future(ready.wait())
         try:
-            await _first(asyncio.ensure_future(ready.wait()), watching, *tasks)
+            await _first(listed, watching, *tasks)
             started({"identity": self._settings.identity})
             await _first(watching, *tasks)
             if election.lost.is_set():
-                raise errors.SetUpError(
-                    "lost the lead to another operator, or could not renew the Lease in time"
-                )
+                raise errors.SetUpError("lost the lead to another operator")
         finally:
             # Kopf cancels whatever was started after it when it ends: our own tasks go first.
-            for task in tasks:
+            for task in (listed, *tasks):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(listed, *tasks, return_exceptions=True)
             stop.set()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(STOP_REAL_S):
@@ -123,31 +169,18 @@ class Operator:
                 ready_flag=ready,
             )
         except Exception as error:
-            raise errors.SetUpError(f"the watches of the API server ended: {error}") from error
+            raise Unwatched(f"the watches of the API server ended: {error}") from error
 
-    async def _until_known(self) -> None:
-        """Until the API server answers, agrees on the time scale and knows ModelServes."""
-        end_real_s = self._clock.real_s() + PATIENCE_REAL_S
-        told = ""
-        while True:
-            try:
-                settings = self._settings
-                await timescale.check(self._cluster, settings.namespace, settings.time_scale)
-                await self._cluster.list(ports.MODELSERVES)
-                return
-            except errors.NotFound as error:
-                problem: errors.ModelServeError = errors.SetUpError(
-                    "the API server knows no ModelServe: install the CRDs (crds/) first"
-                )
-                problem.__cause__ = error
-            except (errors.Unavailable, errors.Forbidden) as error:
-                problem = error
-            if self._clock.real_s() >= end_real_s:
-                raise problem
-            if told != str(problem):
-                told = str(problem)
-                _log.warning("%s; trying again", told)
-            await self._clock.sleep_real(RETRY_REAL_S)
+    async def _look(self) -> None:
+        """Whether the API server answers, agrees on the time scale and knows ModelServes."""
+        settings = self._settings
+        await timescale.check(self._cluster, settings.namespace, settings.time_scale)
+        try:
+            await self._cluster.list(ports.MODELSERVES)
+        except errors.NotFound as error:
+            raise errors.SetUpError(
+                "the API server knows no ModelServe: install the CRDs (crds/)"
+            ) from error
 
     async def _decide(self) -> None:
         # What a gateway counted before we came would look like a burst if it spoke late.
@@ -155,6 +188,9 @@ class Operator:
         await self.queue.run()
 
     async def _work(self, key: Key) -> float | None:
+        # While another may lead, nothing is written.
+        await self._rivals.none_before_us.wait()
+        await self._certain.wait()
         requeue_real_s = await self.reconciler.reconcile(key)
         self.telemetry.depth.set(self.queue.depth)
         self._sensing.aim()

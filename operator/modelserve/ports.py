@@ -233,6 +233,10 @@ class DemandSource(Protocol):
         """Live gateways whose figures are missing or older than 3 s: nothing may shrink then."""
         ...
 
+    def troubles(self) -> Sequence[str]:
+        """Of each live gateway that is silent, and not just for a moment, why: a sentence."""
+        ...
+
     async def fence(self, request: wire.FenceRequest) -> bool:
         """Ask all live gateways; True if every one granted. Takes back grants otherwise."""
         ...

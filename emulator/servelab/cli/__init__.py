@@ -6,10 +6,10 @@ from modelserve.cli import lazy
 
 COMMANDS: lazy.Table = {
     "up": ("servelab.cli.up:up", "Start a local cluster with emulated GPU nodes."),
-    "status": ("servelab.cli.running:status", "Show what runs, and where."),
-    "down": ("servelab.cli.running:down", "Stop the local cluster."),
-    "logs": ("servelab.cli.running:logs", "Print the log of one of its processes."),
-    "restart": ("servelab.cli.running:restart", "Stop one of our processes and start it again."),
+    "status": ("servelab.cli.cluster:status", "Show what runs, and where."),
+    "down": ("servelab.cli.cluster:down", "Stop the local cluster."),
+    "logs": ("servelab.cli.cluster:logs", "Print the log of one of its processes."),
+    "restart": ("servelab.cli.cluster:restart", "Stop one of our processes and start it again."),
     "demo": ("servelab.cli.demo:demo", "From zero to N and back, with real traffic, in minutes."),
     "catalog": ("servelab.cli.catalog:catalog", "List what the catalogue knows, with its sources."),
     "explain": ("servelab.cli.explain:explain", "How a model runs on a GPU, and what limits it."),

@@ -15,10 +15,11 @@ import yaml
 from rich import box, table
 
 from modelserve import errors
+from modelserve.api import spec as specs
 from modelserve.cli import options
 from modelserve.decide import prediction
 from servelab.advice import halving, search
-from servelab.cli import completing, outcomes, scenarios
+from servelab.cli import bars, completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import reading
 from servelab.sweep import pool, settings, task
@@ -88,7 +89,7 @@ def advise(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     question, own_seed = _question(trace, ttft_p95, scenario, given)
     count = workers or pool.cores()
-    with scenarios.Bar() as bar:
+    with bars.Bar() as bar:
         searching = search.Search(
             question,
             functools.partial(pool.local, workers=count),
@@ -243,7 +244,10 @@ def _cells(tried: halving.Tried, advised: halving.Tried, question: search.Questi
     came_to = tried.came_to
     cost = "–" if came_to.cost != came_to.cost else f"{came_to.cost:.2f}"
     mine, best = _section(tried, question), _section(advised, question)
-    names = [name for name in {**best, **mine} if mine.get(name) != best.get(name)]
+    # A field that is told and one that is left out may mean the same.
+    plain = specs.Scaling().model_dump(mode="json", by_alias=True)
+    meant, best = {**plain, **mine}, {**plain, **best}
+    names = [name for name in meant if meant[name] != best[name]]
     differs = ", ".join(f"{name} {mine.get(name, 'default')}" for name in names)
     figures = [f"{came_to.gpu_hours:.2f}", cost, outcomes.seconds(came_to.ttft_p95_s)]
     return [*figures, outcomes.share(came_to.slo_attainment), differs]

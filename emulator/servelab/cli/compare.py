@@ -8,7 +8,7 @@ import click
 from click import core
 
 from modelserve.cli import options
-from servelab.cli import comparing, completing, outcomes, scenarios
+from servelab.cli import bars, compare_page, completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import comparison, running
 from servelab.sweep import results
@@ -56,12 +56,13 @@ def compare(
     found.check_traces()
     if _unasked() and any(one.closed for model in found.scenario.models for one in model.traffic):
         names = [name for name in names if name != "oracle"]  # it cannot know such requests
-    with scenarios.Bar() as bar:
+    with bars.Bar() as bar:
         runs = comparison.compare(found.scenario, names, found.lines, seed=seed, progress=bar.tell)
         compared = list(runs)
     came_to = [each for _, each in compared]
+    found.check_requests(came_to[0].requests)
     if html is not None:
-        results.replace(html, comparing.write_page(found, compared).encode())
+        results.replace(html, compare_page.write_page(found, compared).encode())
     if as_json:
         for each in came_to:
             click.echo(json.dumps({"scenario": found.name, **each.to_json()}))
@@ -72,6 +73,7 @@ def compare(
         f"{first.length_s / 3600:.2f} simulated hours"
     )
     paper.rows(outcomes.grid(came_to, paper.room()))
+    OUT.print(outcomes.promise(found.scenario.objective))
 
 
 def _unasked() -> bool:

@@ -6,18 +6,24 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
 
+from modelserve import errors
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
 from modelserve.cli import options
 from servelab.cli import where
-from servelab.cluster import local, record, reporting
+from servelab.cluster import local, processes, record, reporting
 from servelab.demo import results, story, table, view
 
+Told = TypeVar("Told")
+
 INTERRUPTED = 130
+POLL_REAL_S = 0.5
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -83,9 +89,26 @@ async def _story(
     try:
         async with await kube.KubeCluster.connect(str(cluster.kubeconfig), clock=clock) as api:
             told = story.Story(plan, api, clock, cluster.urls, shown)
-            return await told.run(begun)
+            return await while_all_live(told.run(begun), cluster.deaths)
     finally:
         shown.close()
+
+
+async def while_all_live(
+    work: Coroutine[Any, Any, Told],
+    deaths: Callable[[], Sequence[processes.Death]],
+    poll_real_s: float = POLL_REAL_S,
+) -> Told:
+    """What the work comes to. SetUpError once a process ends: it would wait for that in vain."""
+    doing = asyncio.ensure_future(work)
+    try:
+        while not (await asyncio.wait({doing}, timeout=poll_real_s))[0]:
+            if died := deaths():
+                raise errors.SetUpError("\n".join(death.sentence() for death in died))
+        return doing.result()
+    finally:
+        doing.cancel()
+        await asyncio.gather(doing, return_exceptions=True)
 
 
 def _wait_for_interrupt(directory: Path) -> None:

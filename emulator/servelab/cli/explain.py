@@ -66,7 +66,7 @@ _TOKENS = click.IntRange(1, 10_000_000)
 )
 @click.option(
     "--config",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A config.json to compute the model from; MODEL is then only its name.",
 )
 @options.printed(names=("-o",))

@@ -6,7 +6,7 @@ from rich import box, table
 
 from modelserve import errors
 from servelab.report import paper
-from servelab.sim import outcome, running
+from servelab.sim import outcome, running, scenario
 
 NAMES = (
     *("policy", "peak", "GPU h", "idle GPU h", "cold starts", "TTFT p50", "p95", "p99"),
@@ -37,6 +37,16 @@ def row(one: outcome.Outcome) -> Sequence[str]:
     cells += [seconds(one.held_p95_s), share(one.slo_attainment), f"{one.scale_writes}"]
     cells.append(f"{one.refused + one.expired}")
     return cells if one.cost != one.cost else [*cells, f"{one.cost:.2f}"]
+
+
+def promise(objective: scenario.Objective) -> str:
+    """What stands under "in SLO"."""
+    tokens_s = objective.tpot_seconds
+    each = "" if tokens_s is None else f" and then a token every {tokens_s:g} s or sooner"
+    return (
+        f"in SLO: the share of all requests, refused ones too, that got a first token within "
+        f"{objective.ttft_seconds:g} s{each} (the scenario's objective)"
+    )
 
 
 def grid(outcomes: Sequence[outcome.Outcome], room: int | None = None) -> table.Table:

@@ -1,24 +1,16 @@
-"""What ``simulate`` and ``compare`` share: finding a scenario, its traces, and showing progress."""
+"""What ``simulate`` and ``compare`` share: finding a scenario and its traces."""
 
 import dataclasses
-import math
-import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import click
-from rich import console, progress
 
 from modelserve import errors
 from servelab.cli import completing
 from servelab.sim import checking, reading, scenario, traffic
 from servelab.sweep import settings, task
 from servelab.workload import servegen, tracefile
-
-# A bar is worth showing for runs that take longer than this.
-PATIENCE_REAL_S = 2.0
 
 
 class Found:
@@ -35,6 +27,7 @@ class Found:
         self.document = reading.load(text, name)
         self.scenario = reading.validate(self.document)
         self.lines = task.Beside(str(folder), name)
+        self._instead: Path | None = None
 
     def with_trace(self, trace: Path) -> None:
         """Let the scenario's one model be called as this file says. Raises InputError."""
@@ -48,6 +41,12 @@ class Found:
         content = settings.applied(self.document.content, ("models", 0, "traffic"), named)
         self.document = dataclasses.replace(self.document, content=content)
         self.scenario = reading.validate(self.document)
+        self._instead = trace
+
+    def check_requests(self, count: int) -> None:
+        """Raises InputError if the file that stands for the scenario's traffic held none."""
+        if self._instead is not None and not count:
+            raise errors.InputError(f"{self._instead} holds no request")
 
     def check_traces(self) -> None:
         """Raises InputError, with the line, for a trace, table or client that is not there."""
@@ -89,58 +88,6 @@ def _read(path: Path) -> str:
         raise errors.InputError(f"{path} cannot be read as a scenario: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise errors.InputError(f"{path} cannot be read as a scenario: it is no UTF-8") from error
-
-
-class Bar:
-    """A line on a terminal's stderr, once a run takes its time: how far it is, or of how many."""
-
-    def __init__(self) -> None:
-        self._bar = progress.Progress(
-            progress.TextColumn("{task.description}"),
-            progress.BarColumn(),
-            progress.TextColumn("{task.fields[at]}"),
-            progress.TimeElapsedColumn(),
-            console=console.Console(stderr=True),
-            transient=True,
-        )
-        self._shown = False
-        self._began_real_s = time.monotonic()
-        self._task: progress.TaskID | None = None
-
-    def tell(self, what: str, at_s: float) -> None:
-        """Simulated seconds so far; infinite when nothing is left to do."""
-        if at_s == math.inf:
-            return
-        self._show(what, f"{max(0.0, at_s) / 3600:.1f} h simulated", None, 0)
-
-    def count(self, what: str, done: int, total: int) -> None:
-        """So many of so many."""
-        self._show(what, f"{done} of {total}", total, done)
-
-    def _show(self, what: str, at: str, total: int | None, done: int) -> None:
-        if not self._bar.console.is_terminal:
-            return
-        if not self._shown:
-            # With a total there may be nothing to tell for long: show it at once.
-            if total is None and time.monotonic() - self._began_real_s < PATIENCE_REAL_S:
-                return
-            self._shown = True
-            self._bar.start()
-        if self._task is None:
-            self._task = self._bar.add_task(what, total=total, at=at)
-        self._bar.update(self._task, description=what, at=at, total=total, completed=done)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._shown:
-            self._bar.stop()
 
 
 SCENARIO = click.argument("scenario", shell_complete=completing.SCENARIO)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from modelserve.cli import options
-from servelab.cli import completing, outcomes, scenarios
+from servelab.cli import bars, completing, outcomes, scenarios
 from servelab.report import chart, paper
 from servelab.sim import outcome, running
 
@@ -43,7 +43,7 @@ def simulate(
     if trace is not None:
         found.with_trace(trace)
     found.check_traces()
-    with scenarios.Bar() as bar:
+    with bars.Bar() as bar:
         run = running.run(
             found.scenario,
             policy,
@@ -52,6 +52,7 @@ def simulate(
             progress=lambda at_s: bar.tell(policy, at_s),
         )
     came_to = outcome.of(run, found.scenario)
+    found.check_requests(came_to.requests)
     if as_json:
         click.echo(json.dumps(_document(found, run, came_to)))
     else:
@@ -82,10 +83,12 @@ def _show(found: scenarios.Found, run: running.Run, came_to: outcome.Outcome) ->
         f"{length_h:.2f} simulated hours on {run.gpus} GPUs"
     )
     paper.rows(outcomes.grid([came_to], paper.room()))
+    OUT.print(outcomes.promise(found.scenario.objective))
     for model in run.models:
         points = [(at_s - run.start_s, float(count)) for at_s, count in model.ledger.ready]
         OUT.print(chart.steps(points, came_to.length_s, label=f"{model.name}: ready replicas"))
         for each in model.writes[:SHOWN]:
             OUT.print(f"{each.at_s:9.1f} s  {each.before} → {each.after}  {each.reason}")
         if len(model.writes) > SHOWN:
-            OUT.print(f"           … and {len(model.writes) - SHOWN} more writes, with --json")
+            more = len(model.writes) - SHOWN
+            OUT.print(f"           … and {more} more; --json has all, each with its reason")

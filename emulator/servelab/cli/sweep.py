@@ -11,7 +11,7 @@ from rich import box, table
 
 from modelserve import errors
 from modelserve.cli import options
-from servelab.cli import completing, outcomes, scenarios
+from servelab.cli import bars, completing, outcomes, scenarios
 from servelab.report import paper
 from servelab.sim import running
 from servelab.sweep import journal, plan, pool, results, settings, summary, surroundings, sweeping
@@ -96,7 +96,7 @@ def sweep(
         run = functools.partial(pool.dask, address=dask, workers=count)
 
     def work(memory: sweeping.Memory) -> Figures:
-        with scenarios.Bar() as bar:
+        with bars.Bar() as bar:
             tell = functools.partial(bar.count, "sweep", total=len(points))
             return sweeping.sweep(points, found.lines, digest, memory, run, tell)
 

@@ -18,12 +18,12 @@ from modelserve.cli import options as cli_options
 from servelab.cli import where
 from servelab.cluster import (
     binaries,
-    control_plane,
     lastwords,
     local,
     orders,
     record,
     reporting,
+    supervision,
     workloads,
 )
 
@@ -113,7 +113,7 @@ def _run(options: local.Options, *, supervise: bool) -> None:
         else:
             click.echo(where.next_steps(_record(cluster)))
             click.echo("\nCtrl-C stops it.")
-        _serve(cluster, options)
+        _serve(cluster)
     except KeyboardInterrupt:
         click.echo("stopping", err=True)
     except (errors.ModelServeError, OSError) as failure:
@@ -127,19 +127,17 @@ def _run(options: local.Options, *, supervise: bool) -> None:
         cluster.stop()
 
 
-def _serve(cluster: local.LocalCluster, options: local.Options) -> None:
-    """Answer orders and report deaths, for ever. SetUpError if the control plane loses a part."""
+def _serve(cluster: local.LocalCluster) -> None:
+    """Answer orders and bring back what ends, for ever. SetUpError if etcd ends."""
+    supervisor = supervision.Supervisor(cluster, _tell)
     while True:
         orders.answer(cluster)
-        for death in cluster.deaths():
-            if death.name in control_plane.NAMES:
-                raise errors.SetUpError(f"{death.sentence()}\nstopped the local cluster")
-            click.echo(
-                f"{death.sentence()}\nthe rest keeps running; to start it again: "
-                + where.command(f"restart {death.name}", options.name, options.data_dir),
-                err=True,
-            )
+        supervisor.look(time.monotonic())
         time.sleep(POLL_REAL_S)
+
+
+def _tell(sentence: str) -> None:
+    click.echo(sentence, err=True)
 
 
 def _let_go_of_the_terminal(log: Path) -> None:

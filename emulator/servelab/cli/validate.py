@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
-from rich import box, console, progress, table
+from rich import box, table
 
 from modelserve.cli import options
+from servelab.cli import bars
 from servelab.report import paper
 from servelab.validation import points as measured
 from servelab.validation import scoring
@@ -38,11 +39,9 @@ def validate(points: Path | None, as_json: bool) -> None:
 
 
 def _run(points: Sequence[measured.Point]) -> scoring.Report:
-    """With a progress bar on stderr if that is a terminal."""
-    err = console.Console(stderr=True)
-    with progress.Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
-        task = bar.add_task("simulating", total=len(points))
-        return scoring.run(points, lambda point: bar.advance(task))
+    """Tells on stderr how far it is."""
+    with bars.Bar() as bar:
+        return scoring.run(points, lambda done: bar.count("simulating", done, len(points)))
 
 
 def _show(report: scoring.Report) -> None:

@@ -56,19 +56,28 @@ def kubectl() -> str | None:
 def describe(running: record.Record) -> dict[str, Any]:
     """A record as ``status -o json`` prints it."""
     processes = {
-        name: {"pid": process.pid, "running": process.alive()}
+        name: {
+            "pid": process.pid,
+            "running": process.alive(),
+            "restarts": running.restarts.get(name, 0),
+        }
         for name, process in running.children.items()
     }
     return {
         "name": running.name,
         "running": running.alive(),
-        "ready": running.ready and running.alive(),
+        "ready": running.ready and running.alive() and not ended(running),
         "kubernetes": running.kubernetes,
         "timeScale": running.time_scale,
         "kubeconfig": running.kubeconfig,
         "urls": dict(running.urls),
         "processes": processes,
     }
+
+
+def ended(running: record.Record) -> list[str]:
+    """Names of its processes that are there no more, though nobody stopped the cluster."""
+    return [name for name, process in running.children.items() if not process.alive()]
 
 
 def as_json(document: object) -> str:
@@ -80,8 +89,10 @@ def next_steps(running: record.Record) -> str:
     """What to type once a cluster runs."""
     call = kubectl() or "kubectl"
     gateway = running.urls["gateway"] if workloads.GATEWAY in running.children else None
+    missing = ended(running)
+    state = f"runs without {', '.join(missing)}" if missing else "is ready"
     lines = [
-        f"The local cluster {running.name!r} is ready (Kubernetes {running.kubernetes}, "
+        f"The local cluster {running.name!r} {state} (Kubernetes {running.kubernetes}, "
         f"time scale {running.time_scale:g}).",
         "",
         f"  export KUBECONFIG={running.kubeconfig}",

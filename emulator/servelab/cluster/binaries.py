@@ -107,7 +107,7 @@ def _get(
     cores = os.cpu_count() or 1
     reporter.say(
         f"Kubernetes {releases.KUBERNETES} is not in the cache ({into.directory}): downloading it, "
-        f"or, where that is not possible, building it once (12 to 15 min on 2 cores; this machine "
+        f"or, where that is not possible, building it once ({gobuild.MEASURED}; this machine "
         f"has {cores}) with 8 GB of free disk"
     )
     reasons: list[str] = []

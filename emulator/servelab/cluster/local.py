@@ -4,6 +4,7 @@ with local.LocalCluster(local.Options(time_scale=60)) as cluster:
     ... cluster.kubeconfig, cluster.gateway_url ...
 """
 
+import collections
 import dataclasses
 import os
 import signal
@@ -66,6 +67,10 @@ class _Running:
     family: processes.Family
     plane: control_plane.ControlPlane
     workloads: workloads.Workloads
+    # By name, of what was started and nobody stopped: the newest process, and how often it was
+    # brought back.
+    started: dict[str, record.Process] = dataclasses.field(default_factory=dict)
+    restarts: collections.Counter[str] = dataclasses.field(default_factory=collections.Counter)
 
 
 class LocalCluster:
@@ -106,6 +111,11 @@ class LocalCluster:
         """Names of the processes that were started and have not ended."""
         return () if self._running is None else self._running.family.names()
 
+    @property
+    def wanted(self) -> Sequence[str]:
+        """Names of the processes that were started and nobody stopped, ended or not."""
+        return () if self._running is None else tuple(self._running.started)
+
     def start(self) -> "LocalCluster":
         """Start everything and wait until it serves. SetUpError with the reason, nothing left."""
         found = binaries.find(self._reporter, self.options.kubernetes_bin)
@@ -129,6 +139,7 @@ class LocalCluster:
             self._reporter.say(f"starting {', '.join(wanted)}")
         try:
             children = [running.family.start(running.workloads.command(name)) for name in wanted]
+            self._note_started()
             for child in children:
                 child.wait_until(child.is_ready, READY_TIMEOUT_REAL_S)
         except BaseException:
@@ -177,9 +188,10 @@ class LocalCluster:
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """End one process at once, as a crash would. InputError if it does not run."""
-        family = self._require().family
-        family.child(name)
-        family.stop([name], GRACE_REAL_S, number)
+        running = self._require()
+        running.family.child(name)
+        running.family.stop([name], GRACE_REAL_S, number)
+        running.started.pop(name, None)
         self._write_record(ready=True)
 
     def restart(self, name: str, number: signal.Signals = signal.SIGTERM) -> None:
@@ -195,6 +207,18 @@ class LocalCluster:
     def deaths(self) -> Sequence[processes.Death]:
         """Processes that ended by themselves since the last call; the record still names them."""
         return self._require().family.deaths()
+
+    def revive(self, name: str) -> None:
+        """Start a process that ended by itself as it was; nothing is waited for."""
+        running = self._require()
+        running.family.start_again(name)
+        running.restarts[name] += 1
+        self._write_record(ready=True)
+
+    def _note_started(self) -> None:
+        running = self._require()
+        for name in self.running:
+            running.started[name] = record.Process.of(running.family.child(name).pid)
 
     def _start_control_plane(self, found: binaries.Binaries) -> None:
         addresses = workloads.Addresses.choose(self.options.gateway_port)
@@ -220,20 +244,19 @@ class LocalCluster:
         self._write_record(ready=False)
 
     def _write_record(self, *, ready: bool) -> None:
+        self._note_started()
         running = self._require()
-        children = {
-            name: record.Process.of(running.family.child(name).pid) for name in self.running
-        }
         record.Record(
             name=self.options.name,
             supervisor=record.Process.of(os.getpid()),
-            children=children,
+            children=dict(running.started),
             kubeconfig=str(self.kubeconfig),
             urls=self.urls,
             time_scale=self.options.time_scale,
             kubernetes=releases.KUBERNETES,
             keep=self.home.keep,
             ready=ready,
+            restarts=dict(running.restarts),
         ).write(self.home.directory)
 
     def _require(self) -> _Running:

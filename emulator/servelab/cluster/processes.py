@@ -151,13 +151,19 @@ class Family:
     def __init__(self, logs: Path) -> None:
         self._logs = logs
         self._children: dict[str, Child] = {}
+        self._commands: dict[str, Command] = {}
         self.guard = reaper.Reaper()
 
     def start(self, command: Command) -> Child:
         """Start a child; its output goes to ``logs/NAME.log``."""
         child = Child(command, self._logs / f"{command.name}.log", self.guard)
         self._children[command.name] = child
+        self._commands[command.name] = command
         return child
+
+    def start_again(self, name: str) -> Child:
+        """Start what has ended as it was started before."""
+        return self.start(self._commands[name])
 
     def names(self) -> Sequence[str]:
         """Everyone that runs."""

@@ -42,6 +42,7 @@ class Record:
     kubernetes: str
     keep: bool
     ready: bool
+    restarts: Mapping[str, int] = dataclasses.field(default_factory=dict)  # of those that ended
 
     def alive(self) -> bool:
         """Whether the process that holds it together still runs."""

@@ -37,10 +37,15 @@ class Credentials:
             await self._load_into(configuration)
         except (kube_config.ConfigException, yaml.YAMLError) as error:
             raise errors.InputError(f"{self._source} cannot be used: {_one_line(error)}") from error
-        except (OSError, TypeError, AttributeError, KeyError, ValueError) as error:
+        except OSError as error:
+            raise errors.InputError(f"{self._source} cannot be read: {error}") from error
+        except (TypeError, AttributeError, KeyError, ValueError) as error:
             # The loader meets an empty or malformed file with one of these.
+            why = f" ({_one_line(error)})" if isinstance(error, ValueError) else ""
             raise errors.InputError(
-                f"{self._source} is no kubeconfig that makes sense ({_one_line(error)})"
+                f"{self._source} is no kubeconfig{why}: it needs clusters, users, contexts and a "
+                "current-context, as `kubectl config view` shows them; name another file with "
+                "--kubeconfig"
             ) from error
         # As kubectl does: a proxy from the environment is never meant for this machine itself.
         host = urllib.parse.urlsplit(configuration.host).hostname

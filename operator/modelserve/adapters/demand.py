@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 # (newest view, the one before of the same gateway and epoch, or None)
 OnSnapshot = Callable[[ports.GatewayView, ports.GatewayView | None], None]
-# (names of the live gateways that have spoken within 10 s)
+# (names of the live gateways that have spoken within 10 s; or sentences, one a silent one)
 OnTurnout = Callable[[frozenset[str]], None]
 
 _SWEEP_REAL_S = 1.0
@@ -35,7 +35,8 @@ class Gateways:
     """ports.DemandSource. ``async with`` it and ``run`` it as a task.
 
     ``on_snapshot`` is called for each snapshot as it comes, ``on_turnout`` when the set of gateways
-    whose figures count has changed; both in the event loop.
+    whose figures count has changed, ``on_troubles`` when what keeps others' from us has; all in the
+    event loop.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class Gateways:
         *,
         on_snapshot: OnSnapshot | None = None,
         on_turnout: OnTurnout | None = None,
+        on_troubles: OnTurnout | None = None,
         rng: random.Random | None = None,
     ) -> None:
         self.leases = cache.Store(
@@ -56,7 +58,9 @@ class Gateways:
         self._clock = clock
         self._on_snapshot = on_snapshot
         self._on_turnout = on_turnout
+        self._on_troubles = on_troubles
         self._turnout: frozenset[str] = frozenset()
+        self._troubles: frozenset[str] = frozenset()
         self._rng = rng or random.Random()
         self._links: dict[str, links.Link] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -98,6 +102,11 @@ class Gateways:
         """Live gateways whose figures are missing or older than 3 s: nothing may shrink then."""
         now = self._clock.real_s()
         return sorted(link.name for link in self._live_links() if link.is_silent(now))
+
+    def troubles(self) -> Sequence[str]:
+        """Of each live gateway that is silent, and not just for a moment, why: a sentence."""
+        now = self._clock.real_s()
+        return sorted(filter(None, (link.why_silent(now) for link in self._live_links())))
 
     async def introduced(self, most_real_s: float = 2.0) -> None:
         """Wait, after a start, until every live gateway has spoken once; at most so long.
@@ -155,6 +164,11 @@ class Gateways:
             self._forget_shares(name)
         self._live = live
         turnout = frozenset(view.snapshot.gateway for view in self.gateways())
+        troubles = frozenset(self.troubles())
+        if troubles != self._troubles:
+            self._troubles = troubles
+            if self._on_troubles is not None:
+                self._on_troubles(troubles)
         if turnout != self._turnout:
             self._turnout = turnout
             if self._on_turnout is not None:

@@ -114,16 +114,18 @@ class LeaderElection:
     async def _renew(self) -> bool:
         """Renew the Lease if it is still ours; sets ``lost`` if another has it, or had it."""
         before = self._changes()
-        renewed = await self._try()
-        known = self._changes()
-        ours = known == before or (renewed and self.certain.is_set())
-        if self._holder() not in ("", self._identity) or not ours:
-            log.error("lost the lead to %s", self._holder() if not renewed else "another meanwhile")
+        lease = await self._read()
+        if lease is None:
+            renewed = await self._create()
+        elif _holder(lease) not in ("", self._identity) or self._changes() != before:
+            log.error("lost the lead to %s", _holder(lease) or "another, which has ended meanwhile")
             self.certain.clear()
             self.lost.set()
             return False
+        else:
+            renewed = await self._take(lease)
         if renewed and not self.certain.is_set():
-            log.warning("Lease %s is still ours: leading again", self._name)
+            log.warning("Lease %s is ours still: leading on", self._name)
             self.certain.set()
         return renewed
 
@@ -138,16 +140,25 @@ class LeaderElection:
         self.certain.clear()
 
     async def _try(self) -> bool:
-        """Take or renew the Lease if we may; False if another has it or was quicker."""
+        """Take the Lease if we may; False if another has it or was quicker."""
+        lease = await self._read()
+        if lease is None:
+            return await self._create()
+        if _holder(lease) not in ("", self._identity) and not self._expired(lease):
+            return False
+        return await self._take(lease)
+
+    async def _read(self) -> ports.Object | None:
         try:
             lease = await self._cluster.get(ports.LEASES, self._namespace, self._name)
         except errors.NotFound:
-            return await self._create()
+            return None
         self._observe(lease)
-        holder = _holder(lease)
-        if holder not in ("", self._identity) and not self._expired(lease):
-            return False
-        spec = self._spec(dict(lease.get("spec") or {}), taken=holder != self._identity)
+        return lease
+
+    async def _take(self, lease: ports.Object) -> bool:
+        spec = dict(lease.get("spec") or {})
+        spec = self._spec(spec, taken=_holder(lease) != self._identity)
         try:
             self._observe(await self._write(spec, lease))
         except errors.Conflict:

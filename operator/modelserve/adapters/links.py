@@ -25,6 +25,10 @@ _STREAM = aiohttp.ClientTimeout(total=None, sock_connect=1.0, sock_read=5.0)
 OnSnapshot = Callable[[ports.GatewayView, ports.GatewayView | None], None]
 
 
+class Refused(Exception):
+    """The gateway answers, but not with figures; the message says what is to be done."""
+
+
 class Link:
     """One gateway at one address. ``run`` ends when its Lease and its stream are gone."""
 
@@ -48,6 +52,8 @@ class Link:
         self._withdrawn = False
         self._streaming = False
         self._view: ports.GatewayView | None = None
+        self._heard_real_s = clock.real_s()
+        self._trouble = ""
         self._knock = asyncio.Event()
 
     def renew(self, epoch: str, now_real_s: float) -> None:
@@ -79,11 +85,22 @@ class Link:
         """Whether what it holds now is not known."""
         return self._view is None or now_real_s - self._view.at_real_s > wire.SCRAPE_STALE_REAL_S
 
+    def why_silent(self, now_real_s: float) -> str:
+        """What keeps its figures from us, in words; empty if they come, or were late just now."""
+        if not self.is_silent(now_real_s):
+            return ""
+        late = now_real_s - self._heard_real_s > wire.SCRAPE_STALE_REAL_S
+        return self._trouble or (f"{self._name_and_place} tells no figures" if late else "")
+
     async def run(self) -> None:
         """Read the stream, again and again, until the Lease is withdrawn."""
         while True:
             try:
                 await self._read()
+            except Refused as error:
+                level = logging.DEBUG if self._trouble == str(error) else logging.WARNING
+                log.log(level, "%s", error)
+                self._trouble = str(error)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
                 log.debug("no demand from gateway %s: %r", self.name, error)
             finally:
@@ -97,13 +114,14 @@ class Link:
             f"http://{self.address}{wire.DEMAND_PATH}", timeout=_STREAM, allow_redirects=False
         ) as response:
             if response.status != 200:
-                raise ValueError(f"HTTP {response.status}")
+                raise Refused(self._name_and_place + _refusal(response.status))
             async for line in response.content:
                 if line.strip():
                     self._take(_parse(line))
 
     def _take(self, snapshot: wire.DemandSnapshot) -> None:
         self._streaming = True
+        self._trouble, self._heard_real_s = "", self._clock.real_s()
         self._pause.reset()
         if snapshot.epoch != self.epoch:
             self._restarted(snapshot.epoch)
@@ -117,6 +135,10 @@ class Link:
         # Counters of another epoch begin at zero: nothing of before may be compared with them.
         self.epoch = epoch
         self._view = None
+
+    @property
+    def _name_and_place(self) -> str:
+        return f"gateway {self.name} at {self.address}"
 
     def _speaks(self, now_real_s: float) -> bool:
         return (
@@ -135,6 +157,15 @@ class Link:
             sleeping.cancel()
             knocking.cancel()
             await asyncio.gather(sleeping, knocking, return_exceptions=True)
+
+
+def _refusal(status: int) -> str:
+    if status in (401, 403):
+        return (
+            f" refuses the operator's token (HTTP {status}): give both the same --token-file (the "
+            "chart's Secret modelserve-gateway-token), and restart whichever has an old one"
+        )
+    return f" answers HTTP {status} where its figures should be: is it another program?"
 
 
 def _parse(line: bytes) -> wire.DemandSnapshot:

@@ -32,8 +32,13 @@ CONDITIONS: Mapping[ConditionType, str] = {
     ConditionType.ACTIVE: "There are requests: held, queued, under way or arriving.",
     ConditionType.ABLE_TO_SCALE: "The autoscaler may write the count; the message is its decision.",
     ConditionType.SCALING_LIMITED: "GPUs, a bound or a rate keeps the count from what is wanted.",
-    ConditionType.METRICS_AVAILABLE: "Gateways and engines report.",
-    ConditionType.DEGRADED: "It works, but something is amiss: stuck replicas, no such GPU, …",
+    ConditionType.METRICS_AVAILABLE: (
+        "Gateways and engines report; False names a gateway that does not, and why: nothing "
+        "shrinks until it does."
+    ),
+    ConditionType.DEGRADED: (
+        "It works, but something is amiss: stuck replicas, starts that fail, no such GPU, …"
+    ),
     ConditionType.CONFLICT: "Somebody else writes the replica count, or spec.replicas is ignored.",
     ConditionType.RECONCILING: "A new version of the pods is being rolled out. Only while it is.",
     ConditionType.STALLED: "The spec cannot be served as it is. Only while it cannot.",

@@ -15,6 +15,8 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 # So many names fit into a sentence.
 FEW = 20
+# What lists all of a kind.
+_LISTS = {"model": "models", "GPU": "gpus"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,11 @@ def _walk(path: str, node: Mapping[str, Any], sources: Mapping[str, str]) -> Ite
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> errors.UnknownName:
-    """The error for a name nothing has, with the nearest of ``known`` as suggestions."""
+    """The error for a name nothing has, with the nearest of ``known``, or how to see them all."""
     by_key = {word.lower(): word for word in known}
     near = difflib.get_close_matches(name.lower(), by_key, n=3, cutoff=0.5)
     if not near and len(by_key) <= FEW:
         return errors.UnknownName(kind, name, known=tuple(sorted(by_key.values())))
-    return errors.UnknownName(kind, name, tuple(dict.fromkeys(by_key[word] for word in near)))
+    suggestions = tuple(dict.fromkeys(by_key[word] for word in near))
+    command = f"servelab catalog {_LISTS[kind]}" if kind in _LISTS else ""
+    return errors.UnknownName(kind, name, suggestions, listed_by=command)

@@ -5,14 +5,32 @@ Numbers come from ``data/storage.yaml``.
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from modelserve.api.spec import Loader
 from modelserve.catalog import files
 
 # What a pod that names neither class nor rate reads from.
 DEFAULT = "nvme"
+
+
+class Way(StrEnum):
+    """Ways in which engines read weights; the first two are the API's loaders."""
+
+    MAPPED = "default"  # mapped files, read as they are touched
+    STREAMING = "streaming"  # Run:ai's streamer
+    EAGER = "eager"  # each file whole, one after the other
+    PREFETCH = "prefetch"  # mapped, with threads that fill the page cache ahead
+    FASTSAFETENSORS = "fastsafetensors"
+    INSTANTTENSOR = "instanttensor"
+    TENSORIZER = "tensorizer"
+    DUMMY = "dummy"  # nothing is read
+
+
+# Whose ceiling holds where a class has none of the way's own: one reader at a time is about as
+# fast as mapping is, several reach what the device gives.
+_LIKE = {Way.EAGER: Way.MAPPED, Way.DUMMY: Way.MAPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +55,17 @@ class StorageClass:
     read_bytes_per_s: float
     shared_bytes_per_s: float | None
     latency_s: float
-    default_loader: Ceiling
-    streaming_loader: Ceiling
+    # Of mapped files and of the streamer at least.
+    ceilings: Mapping[Way, Ceiling] = field(hash=False)
     page_cache: bool = True  # what was read once stays in the node's memory
+    objects: bool = False  # no files: most loaders have them downloaded first
+    network_file_system: bool = False  # NFS or Lustre, as engines tell by the mount
 
-    def loader_bytes_per_s(self, loader: str, ranks: int = 1) -> float:
-        """Most a loader (``default`` or ``streaming``) reaches here, whatever the device."""
-        streaming = Loader(loader) is Loader.STREAMING
-        return (self.streaming_loader if streaming else self.default_loader).bytes_per_s(ranks)
+    def loader_bytes_per_s(self, way: str, ranks: int = 1) -> float:
+        """Most that a way of reading reaches here, whatever the device."""
+        known = Way(way)
+        ceiling = self.ceilings.get(known) or self.ceilings[_LIKE.get(known, Way.STREAMING)]
+        return ceiling.bytes_per_s(ranks)
 
 
 def find(name: str) -> StorageClass:
@@ -84,9 +105,10 @@ def _from_entry(name: str, entry: Mapping[str, Any]) -> StorageClass:
         read_bytes_per_s=entry["read_gb_s"]["value"] * 1e9,
         shared_bytes_per_s=shared["value"] * 1e9 if shared else None,
         latency_s=entry["latency_ms"]["value"] / 1e3,
-        default_loader=_ceiling(entry["default"]),
-        streaming_loader=_ceiling(entry["streaming"]),
+        ceilings={way: _ceiling(entry[way.value]) for way in Way if way.value in entry},
         page_cache=bool(entry.get("page_cache", True)),
+        objects=bool(entry.get("objects", False)),
+        network_file_system=bool(entry.get("network_file_system", False)),
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import click
-from click import shell_completion
+from click import core, shell_completion
 
 from modelserve import errors
 
@@ -18,6 +18,8 @@ from modelserve import errors
 Table = Mapping[str, tuple[str, str]]
 
 _OURS = ("", "modelserve", "servelab")
+# What a file system answers to whoever may not write there.
+_REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EDQUOT})
 # What a shell says of a command that Ctrl-C ended.
 INTERRUPTED = 128 + signal.SIGINT
 
@@ -78,14 +80,19 @@ class LazyGroup(click.Group):
                 stream.reconfigure(errors="replace")
         try:
             return super().invoke(ctx)
+        except click.BadParameter as failure:
+            _name_variable(failure)
+            raise
         except errors.InputError as failure:
             raise click.UsageError(str(failure)) from failure
         except errors.ModelServeError as failure:
             raise click.ClickException(str(failure)) from failure
         except OSError as failure:
-            if failure.errno != errno.ENOSPC:
+            if failure.errno == errno.ENOSPC:
+                raise click.ClickException("the disk is full: not all was written") from failure
+            if failure.filename is None or failure.errno not in _REFUSED:
                 raise
-            raise click.ClickException("the disk is full: not all was written") from failure
+            raise click.ClickException(f"{failure.filename}: {failure.strerror}") from failure
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             ctx.exit(INTERRUPTED)
@@ -98,6 +105,17 @@ class LazyGroup(click.Group):
             f"`{ctx.info_name} {name}` needs the package {package}, which is not installed: "
             f"pip install '{self._extra}'"
         )
+
+
+def _name_variable(failure: click.BadParameter) -> None:
+    """Let a value that came from the environment be told by its variable's name, not its flag's."""
+    ctx, param = failure.ctx, failure.param
+    if ctx is None or param is None or param.name is None:
+        return
+    if ctx.get_parameter_source(param.name) is core.ParameterSource.ENVIRONMENT:
+        own = param.envvar if isinstance(param.envvar, str) else None
+        name = own or f"{ctx.auto_envvar_prefix}_{param.name.upper()}"
+        failure.param_hint = f"environment variable {name}"
 
 
 def completion(program: str) -> click.Command:

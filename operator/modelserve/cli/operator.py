@@ -61,5 +61,5 @@ async def _run(settings: Settings) -> None:
 
     signals.listen(stop)
     async with await kube.KubeCluster.connect(settings.kubeconfig, clock=clock) as cluster:
-        active = operating.Operator(cluster, clock, settings)
-        await signals.unless_stopped(active.run(announce), stop)
+        operation = operating.run(cluster, clock, settings, announce, lambda: signals.listen(stop))
+        await signals.unless_stopped(operation, stop)

@@ -12,6 +12,7 @@ from modelserve.adapters import kube
 
 Result = TypeVar("Result")
 
+_UNKNOWN_TO_IT = 401
 _POD_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -44,9 +45,26 @@ async def read(cluster: ports.Cluster, where: str, name: str) -> ports.Object:
 async def with_cluster(
     kubeconfig: str | None, work: Callable[[ports.Cluster], Awaitable[Result]]
 ) -> Result:
-    """Do something with a connection, and close it."""
+    """Do something with a connection, and close it. An API server that is not there is named."""
     async with await kube.KubeCluster.connect(kubeconfig) as cluster:
-        return await work(cluster)
+        try:
+            return await work(cluster)
+        except errors.Unavailable as error:
+            if error.status:
+                raise
+            raise errors.Unavailable(
+                f"the API server {cluster.host} does not answer: start it, or name another "
+                f"kubeconfig with --kubeconfig or $KUBECONFIG\n({error})"
+            ) from error
+        except errors.Forbidden as error:
+            if error.status != _UNKNOWN_TO_IT:
+                raise
+            raise errors.Forbidden(
+                f"the API server {cluster.host} does not know us: the kubeconfig's token or "
+                f"certificate is wrong or has expired\n({error})",
+                error.status,
+                error.reason,
+            ) from error
 
 
 def _of_context(file: Path) -> str | None:

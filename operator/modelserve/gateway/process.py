@@ -3,22 +3,16 @@
 import asyncio
 import contextlib
 import json
-import logging
 import resource
 import sys
 from collections.abc import Callable
 
 import prometheus_client
 
-from modelserve import errors, ports
+from modelserve import ports
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, signals, timescale
+from modelserve.adapters import kube, patience, signals, timescale
 from modelserve.gateway import assembly
-
-log = logging.getLogger(__name__)
-
-# How long a start waits for an API server that does not answer.
-CONNECT_REAL_S = 60.0
 
 
 async def run(
@@ -35,7 +29,9 @@ async def run(
     signals.listen(stop)
     try:
         async with await kube.KubeCluster.connect(kubeconfig, clock=clock) as cluster:
-            checking = _check_time_scale(cluster, clock, settings.namespace, time_scale)
+            checking = patience.until(
+                lambda: timescale.check(cluster, settings.namespace, time_scale), clock
+            )
             if await signals.unless_stopped(checking, stop):
                 await _serve(cluster, clock, settings, stop, announce)
     finally:
@@ -72,20 +68,6 @@ async def _announce(
     }
     announce(json.dumps({"ready": True, "gateway": settings.identity, **urls}))
     sys.stdout.flush()
-
-
-async def _check_time_scale(
-    cluster: ports.Cluster, clock: ports.Clock, namespace: str, time_scale: float
-) -> None:
-    end_real_s = clock.real_s() + CONNECT_REAL_S
-    while True:
-        try:
-            return await timescale.check(cluster, namespace, time_scale)
-        except errors.Unavailable as error:
-            if clock.real_s() >= end_real_s:
-                raise
-            log.warning("%s; trying again", error)
-            await clock.sleep_real(1.0)
 
 
 def _raise_file_limit() -> None:

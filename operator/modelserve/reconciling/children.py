@@ -32,9 +32,10 @@ class Children:
     async def create_deployment(self, key: Key, rendered: ports.Object) -> ports.Object:
         """The first apply, with ``replicas: 0``, unforced: it loses against anybody who has it.
 
-        Raises ForeignObject if a Deployment of that name is not the ModelServe's.
+        Raises Conflict if it is there, and ForeignObject if one of that name is somebody else's.
         """
-        await self._refuse_foreign(ports.DEPLOYMENTS, key, rendered)
+        if await self._exists(ports.DEPLOYMENTS, key, rendered):
+            raise errors.Conflict(f"the Deployment {key} is there already")
         return await self._cluster.apply(
             ports.DEPLOYMENTS, key.namespace, key.name, rendered, manager=names.MANAGER
         )
@@ -57,7 +58,7 @@ class Children:
 
     async def apply_service(self, key: Key, rendered: ports.Object) -> ports.Object:
         """The headless Service. Raises ForeignObject if it is not the ModelServe's."""
-        await self._refuse_foreign(ports.SERVICES, key, rendered)
+        await self._exists(ports.SERVICES, key, rendered)
         return await self._cluster.apply(
             ports.SERVICES, key.namespace, key.name, rendered, manager=names.MANAGER, force=True
         )
@@ -92,19 +93,19 @@ class Children:
             subresource="scale",
         )
 
-    async def _refuse_foreign(
-        self, resource: ports.Resource, key: Key, rendered: ports.Object
-    ) -> None:
+    async def _exists(self, resource: ports.Resource, key: Key, rendered: ports.Object) -> bool:
+        """Whether it is there, ours or an orphan that an apply adopts. Raises ForeignObject."""
         try:
             found = await self._cluster.get(resource, key.namespace, key.name)
         except errors.NotFound:
-            return
+            return False
         uid = rendered["metadata"]["ownerReferences"][0]["uid"]
-        if not labels.owned_by(found, {"metadata": {"uid": uid}}):
+        if not (labels.owned_by(found, {"metadata": {"uid": uid}}) or labels.is_orphan(found)):
             raise ForeignObject(
                 f"a {resource.kind} named {key.name} in namespace {key.namespace} belongs to "
                 "somebody else: delete it, or give the ModelServe another name"
             )
+        return True
 
 
 def rendered_digest(document: ports.Object) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from modelserve import ports
 from modelserve.api import spec as specs
 from modelserve.api import status as statuses
-from modelserve.decide import coldstart, prediction, state
+from modelserve.decide import coldstart, failing, judging, prediction, state
 from modelserve.decide.counters import Counters
 from modelserve.decide.record import Decision
 from modelserve.decide.settle import Settle
@@ -29,6 +29,7 @@ class Memory:
     spec: specs.ModelServeSpec | None = None
     assessment: prediction.Assessment | prediction.Problem | None = None
     counters: Counters = field(default_factory=Counters)
+    failure: failing.Failure | None = None  # of the last start, if none has succeeded since
     settle: Settle = field(default_factory=Settle)
     sightings: dict[Uid, Sighting] = field(default_factory=dict)
     looked_s: float = float("-inf")  # when its pods were last looked at, emulated
@@ -50,6 +51,8 @@ class Memory:
             status=saved,
         )
         memory.written_count = saved.autoscaler.written_replicas if saved.autoscaler else None
+        told = judging.failed_start(saved, int(modelserve["metadata"].get("generation", 0)))
+        memory.failure = failing.Failure(now_s, told) if told else None
         return memory
 
     def measured(self) -> statuses.ColdStartParts | None:

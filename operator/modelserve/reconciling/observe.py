@@ -14,7 +14,7 @@ from modelserve.reconciling import sightings
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.sightings import Now
 from modelserve.reconciling.world import Uid, World
-from modelserve.render import replica_owner
+from modelserve.render import replica_owner, scheduling
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Seen:
     predicted: coldstart.ColdStart  # of the next replica
     pods: Mapping[Uid, ports.Object]
     gateways: tuple[ports.GatewayView, ...]
+    silent_gateways: tuple[str, ...]  # of each live one that tells nothing, why
     most_free_gpus: int  # on one node
     pool_nodes: int
 
@@ -57,7 +58,10 @@ def look(
         for uid, pod in world.pods_of(key).items()
         if not pods.is_over(pod) or pod["metadata"].get("deletionTimestamp")
     }
-    provision_s = _provision_s(world, memory, spec, assessment)
+    gpu = assessment.gpu
+    wanted = scheduling.render(spec, gpu.product_label, gpu.resource_name)
+    nodes = world.nodes_for({"spec": wanted})
+    provision_s = _provision_s(nodes, memory, spec)
     replicas = []
     for uid, pod in found.items():
         known, told = memory.sightings.get(uid), uid in merged.admitted
@@ -74,8 +78,8 @@ def look(
     memory.looked_s = now.emulated_s
     for uid in memory.sightings.keys() - found.keys():
         del memory.sightings[uid]
-    free = world.free_gpus(assessment.gpu.product_label, assessment.gpu.resource_name)
-    predicted = _next_prediction(world, assessment, free, spec.gpu.tensor_parallel, provision_s)
+    free = world.free_gpus(nodes, gpu.resource_name)
+    predicted = _next_prediction(nodes, assessment, free, spec.gpu.tensor_parallel, provision_s)
     deployment = world.deployments.get(key)
     return Seen(
         observed=observation.Observation(
@@ -92,8 +96,9 @@ def look(
         predicted=predicted,
         pods=found,
         gateways=gateways,
+        silent_gateways=tuple(sources.demand.troubles()),
         most_free_gpus=max(free.values(), default=0),
-        pool_nodes=sum(1 for _ in world.nodes_with(assessment.gpu.product_label)),
+        pool_nodes=sum(1 for _ in world.nodes_with(gpu.product_label)),
     )
 
 
@@ -181,21 +186,15 @@ def has_image(node: ports.Object, image: str) -> bool:
 
 
 def _provision_s(
-    world: World,
-    memory: Memory,
-    spec: specs.ModelServeSpec,
-    assessment: prediction.Assessment,
+    nodes: Mapping[str, ports.Object], memory: Memory, spec: specs.ModelServeSpec
 ) -> float:
-    """How long another node with such GPUs takes; 0 where none would come.
+    """How long another node for such pods takes; 0 where none would come.
 
     Nodes of a group that may grow say so. While there is none, the spec says, or what was measured.
     """
-    nodes = [node for _, node in world.nodes_with(assessment.gpu.product_label)]
     if nodes:
-        told = (
-            nodefacts.provisioning_s(node["metadata"].get("annotations") or {}) for node in nodes
-        )
-        return max(told)
+        said = (node["metadata"].get("annotations") or {} for node in nodes.values())
+        return max(nodefacts.provisioning_s(annotations) for annotations in said)
     if spec.cold_start.provisioning_seconds is not None:
         return spec.cold_start.provisioning_seconds
     measured = memory.measured()
@@ -203,7 +202,7 @@ def _provision_s(
 
 
 def _next_prediction(
-    world: World,
+    nodes: Mapping[str, ports.Object],
     assessment: prediction.Assessment,
     free: Mapping[str, int],
     gpus: int,
@@ -213,19 +212,19 @@ def _next_prediction(
 
     If none has room and another can come, on that one, which is like the others but empty.
     """
-    nodes = [
+    ranked = [
         (
             free.get(name, 0) < gpus,
             not has_image(node, assessment.launch.image),
             -free.get(name, 0),
             name,
         )
-        for name, node in world.nodes_with(assessment.gpu.product_label)
+        for name, node in nodes.items()
     ]
-    if not nodes:
+    if not ranked:
         return assessment.cold_start(provisioning_s=provision_s)
-    best = min(nodes)
-    node = world.nodes[best[3]]
+    best = min(ranked)
+    node = nodes[best[3]]
     if best[0] and provision_s:
         found = nodefacts.without_caches(node["metadata"].get("annotations") or {})
         return assessment.cold_start(found, provisioning_s=provision_s)
@@ -272,3 +271,14 @@ def _fence_retry_s(memory: Memory, now: Now) -> float | None:
     if retry_real_s is None or retry_real_s <= now.real_s:
         return None
     return now.emulated_s + (retry_real_s - now.real_s) * now.scale
+
+
+def held_since_real_s(seen: Seen, key: Key) -> float | None:
+    """The real instant at which the oldest held request came, as the gateways tell it."""
+    oldest = [
+        view.at_real_s - model.oldest_held_s
+        for view in seen.gateways
+        for model in view.snapshot.models
+        if (model.namespace, model.name) == (key.namespace, key.name) and model.held
+    ]
+    return min(oldest, default=None)

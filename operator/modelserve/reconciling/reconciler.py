@@ -10,11 +10,10 @@ from modelserve.api import spec as specs
 from modelserve.api.keys import Key
 from modelserve.api.status import EventReason
 from modelserve.decide import facts, prediction, record, scaling, shares
-from modelserve.decide.observation import ReplicaState
 from modelserve.reconciling import children, coldstarts, drains, observe, sightings
 from modelserve.reconciling.memory import Memory
 from modelserve.reconciling.observe import Seen
-from modelserve.reconciling.reporting import Outcome, Reporting, held_since_real_s
+from modelserve.reconciling.reporting import Outcome, Reporting
 from modelserve.reconciling.rollouts import Rollouts
 from modelserve.reconciling.scaler import Scaler, Written
 from modelserve.reconciling.sightings import Now
@@ -125,7 +124,7 @@ class Reconciler:
         for sentence in sentences:
             self._reporting.emit(key, EventReason.DRAIN_TIMED_OUT, sentence)
         self._share(key, seen, assessment)
-        self.telemetry.decided(key, decision, _ready(seen))
+        self.telemetry.decided(key, decision, seen.observed.ready_count)
         outcome = Outcome(spec, assessment, seen, blocked)
         instants = [
             await self._reporting.write(key, memory, outcome, now),
@@ -175,6 +174,8 @@ class Reconciler:
         generation = int(modelserve["metadata"].get("generation", 0))
         if generation == memory.generation:
             return
+        if memory.generation >= 0:
+            memory.failure = None  # of another spec
         memory.generation = generation
         try:
             memory.spec = specs.ModelServeSpec.model_validate(modelserve.get("spec") or {})
@@ -208,7 +209,7 @@ class Reconciler:
             return None
         if not labels.owned_by(live, self._world.modelserve(key)):
             return None
-        held_since = held_since_real_s(seen, key) if decision.current == 0 else None
+        held_since = observe.held_since_real_s(seen, key) if decision.current == 0 else None
         written = await self._scaler.write(key, memory, decision, count)
         if held_since is not None:
             self.telemetry.activation.observe(max(0.0, self._clock.real_s() - held_since))
@@ -282,10 +283,6 @@ def _revisit_real_s(decision: record.Decision, now: Now) -> float | None:
     if decision.revisit_at_s is None:
         return None
     return now.real_s + (decision.revisit_at_s - now.emulated_s) / now.scale
-
-
-def _ready(seen: Seen) -> int:
-    return sum(r.state is ReplicaState.READY for r in seen.observed.replicas)
 
 
 def _old_wake(modelserve: ports.Object, wall_s: float) -> str | None:

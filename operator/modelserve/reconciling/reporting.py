@@ -10,7 +10,7 @@ from modelserve.api import spec as specs
 from modelserve.api import status as statuses
 from modelserve.api.keys import Key
 from modelserve.api.status import ConditionType, EventReason
-from modelserve.decide import demand, judging, prediction, report, state
+from modelserve.decide import demand, failing, judging, prediction, report, state
 from modelserve.decide.facts import Block, Facts
 from modelserve.decide.record import Reason
 from modelserve.reconciling import memory as memories
@@ -158,6 +158,14 @@ class Reporting:
         foreign = replica_owner.foreign_managers(live) if live else ()
         modelserve = self._world.modelserves.get(key)
         holder = self._world.name_holder(modelserve) if modelserve else None
+        troubles = {uid: sightings.trouble(seen.pods[Uid(uid)]) for uid in decision.stuck_uids}
+        memory.failure = failing.advance(
+            memory.failure,
+            seen.observed.replicas,
+            decision.delete_uids,
+            troubles,
+            now.emulated_s,
+        )
         return Facts(
             spec=outcome.spec,
             generation=memory.generation,
@@ -173,11 +181,13 @@ class Reporting:
             scale=now.scale,
             rolling_out=_rolling_out(live),
             blocked=outcome.blocked,
-            troubles={uid: sightings.trouble(seen.pods[Uid(uid)]) for uid in decision.stuck_uids},
+            troubles=troubles,
+            failed_start=memory.failure.message if memory.failure else "",
             pods_refused=_pods_refused(live),
             slots=seen.parameters.slots,
             served_name_holder=str(holder) if holder else "",
             foreign_managers=foreign,
+            silent_gateways=seen.silent_gateways,
         )
 
     def _tell_transitions(
@@ -281,14 +291,3 @@ def _is_usual(kind: ConditionType, status: statuses.ModelServeStatus) -> bool:
 
 def _message(kind: ConditionType, status: statuses.ModelServeStatus) -> str:
     return next((c.message for c in status.conditions if c.type == kind), "")
-
-
-def held_since_real_s(seen: observe.Seen, key: Key) -> float | None:
-    """The real instant at which the oldest held request came, as the gateways tell it."""
-    oldest = [
-        view.at_real_s - model.oldest_held_s
-        for view in seen.gateways
-        for model in view.snapshot.models
-        if (model.namespace, model.name) == (key.namespace, key.name) and model.held
-    ]
-    return min(oldest, default=None)

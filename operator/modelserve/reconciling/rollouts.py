@@ -71,7 +71,7 @@ class Rollouts:
         try:
             live = await self._writer.create_deployment(key, rendered)
         except errors.Conflict:
-            # It is there and has been scaled: our view is behind, or somebody took its labels.
+            # It is there: our view is behind, or somebody took its labels, or it is an orphan.
             live = await self._cluster.get(ports.DEPLOYMENTS, key.namespace, key.name)
             rendered = self._render(modelserve, spec, frozen, live, live_pace(live))
             live = await self._writer.apply_deployment(key, live, rendered)

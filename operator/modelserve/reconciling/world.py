@@ -1,14 +1,17 @@
 """What the operator knows of the cluster: plain objects by key, never older than its own writes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NewType
 
 from modelserve import errors, ports
 from modelserve.api import conditions, keys, names, pods
 from modelserve.api.keys import Key
+from modelserve.decide import placement
 
 Uid = NewType("Uid", str)
+# Kinds of pods whose nodes are remembered.
+MOST_ASKED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,7 @@ class World:
         self.claims: dict[Uid, GpuClaim] = {}
         self.claims_version = 0  # changes whenever a claim does
         self._deleted: dict[str, None] = {}
+        self._suiting: dict[str, list[str]] = {}  # names of nodes, by what pods ask of them
 
     def put_modelserve(self, body: ports.Object) -> bool:
         """Remember it unless what is known is as new. Returns whether anything changed."""
@@ -58,7 +62,10 @@ class World:
         known = self.nodes.get(name)
         if not self._put(self.nodes, name, body):
             return False
-        return known is None or _node_essence(known) != _node_essence(body)
+        if known is None or _asked(known) != _asked(body):
+            self._suiting.clear()
+            return True
+        return _node_essence(known) != _node_essence(body)
 
     def put_pod(self, body: ports.Object) -> Key | None:
         """Remember a pod. Returns the ModelServe it belongs to if something of it changed."""
@@ -103,6 +110,7 @@ class World:
     def drop_node(self, body: ports.Object) -> None:
         """It is gone."""
         self.nodes.pop(body["metadata"]["name"], None)
+        self._suiting.clear()
 
     def note_scale(self, key: Key, scale: ports.Object) -> None:
         """Take what the answer to our write of ``/scale`` says over into the Deployment."""
@@ -149,15 +157,15 @@ class World:
         """The ModelServe's pods, terminating ones included."""
         return self.pods.get(key, {})
 
-    def free_gpus(self, gpu_product: str, resource: str) -> dict[str, int]:
-        """Unclaimed GPUs by ready and schedulable node with that product label."""
+    def free_gpus(self, nodes: Mapping[str, ports.Object], resource: str) -> dict[str, int]:
+        """Unclaimed GPUs of those of the nodes that are ready and schedulable."""
         claimed: dict[str, int] = {}
         for claim in self.claims.values():
             if claim.node and claim.resource == resource:
                 claimed[claim.node] = claimed.get(claim.node, 0) + claim.gpus
         return {
             name: max(0, gpus_of(node, resource) - claimed.get(name, 0))
-            for name, node in self.nodes_with(gpu_product)
+            for name, node in nodes.items()
             if is_ready(node)
         }
 
@@ -165,6 +173,20 @@ class World:
         """Whether the pod's node does not report, so that nobody knows how the pod is."""
         node = self.nodes.get(pod["spec"].get("nodeName") or "")
         return node is not None and not conditions.is_true(node, "Ready")
+
+    def nodes_for(self, pod: ports.Object) -> dict[str, ports.Object]:
+        """Nodes that such a pod may go to, by labels and taints; full ones and silent ones too."""
+        key = repr(pod["spec"])
+        found = self._suiting.get(key)
+        if found is None:
+            if len(self._suiting) > MOST_ASKED:
+                self._suiting.clear()
+            found = self._suiting[key] = [
+                name
+                for name, node in self.nodes.items()
+                if placement.accepts(pod, name, *_asked(node))
+            ]
+        return {name: self.nodes[name] for name in found}
 
     def nodes_with(self, gpu_product: str) -> Iterator[tuple[str, ports.Object]]:
         """Nodes by the GPU product label."""
@@ -221,11 +243,15 @@ def is_ready(node: ports.Object) -> bool:
     return conditions.is_true(node, "Ready")
 
 
+def _asked(node: ports.Object) -> tuple[Mapping[str, str], Sequence[Mapping[str, Any]]]:
+    """What a scheduler asks of a node beside its room: labels and taints."""
+    return node["metadata"].get("labels") or {}, placement.lasting(node)
+
+
 def _node_essence(node: ports.Object) -> tuple[Any, ...]:
     metadata, status = node["metadata"], node.get("status", {})
     images = {name for image in status.get("images") or () for name in image.get("names") or ()}
     return (
-        metadata.get("labels"),
         metadata.get("annotations"),
         is_ready(node),
         status.get("allocatable"),

@@ -95,9 +95,16 @@ class Operator:
     def __init__(self, cluster: ports.Cluster, clock: ports.Clock) -> None:
         self.told: list[tuple[str, int, int | None]] = []
         self.turnouts: list[frozenset[str]] = []
+        self.troubles: list[frozenset[str]] = []
         self._news = asyncio.Event()
         self.gateways = demand.Gateways(
-            cluster, "sys", "token", clock, on_snapshot=self._take, on_turnout=self.turnouts.append
+            cluster,
+            "sys",
+            "token",
+            clock,
+            on_snapshot=self._take,
+            on_turnout=self.turnouts.append,
+            on_troubles=self.troubles.append,
         )
 
     def _take(self, view: ports.GatewayView, previous: ports.GatewayView | None) -> None:
@@ -160,6 +167,18 @@ async def test_a_lease_without_a_word_is_live_and_silent(
         await testing.settle()
         assert operator.live() == []
         assert operator.gateways.silent() == ["g1"]
+
+
+async def test_silence_is_a_trouble_once_it_lasts(
+    cluster: testing.MemoryCluster, clock: testing.ManualClock, operator: Operator
+) -> None:
+    async with Gateway(cluster, "g1"):
+        await testing.settle()
+        assert operator.gateways.troubles() == []
+        await clock.advance(4)
+        [sentence] = operator.gateways.troubles()
+        assert sentence.startswith("gateway g1 at 127.0.0.1:")
+        assert operator.troubles == [{sentence}], "models are looked at again"
 
 
 async def test_after_a_start_every_gateway_is_waited_for(

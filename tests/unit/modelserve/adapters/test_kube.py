@@ -151,6 +151,7 @@ async def test_a_kubeconfig_that_makes_no_sense_is_one_sentence(
     with pytest.raises(errors.InputError, match="kubeconfig") as caught:
         await connect(text)
     assert "\n" not in str(caught.value)
+    assert "NoneType" not in str(caught.value), "Python's own words are nobody's help"
 
 
 async def test_a_missing_kubeconfig_is_named(tmp_path: Path) -> None:

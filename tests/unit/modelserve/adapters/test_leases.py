@@ -41,6 +41,12 @@ async def holder(cluster: ports.Cluster) -> str:
     return str(lease["spec"]["holderIdentity"])
 
 
+async def pass_on(cluster: ports.Cluster, identity: str) -> None:
+    """As another operator does that takes the Lease over."""
+    spec = {"holderIdentity": identity, "leaseTransitions": 7}
+    await cluster.patch(ports.LEASES, "ns", "lead", {"spec": spec})
+
+
 def unavailable(call: apiserver.Call) -> None:
     raise errors.Unavailable("away")
 
@@ -84,15 +90,65 @@ async def test_a_dead_leader_is_replaced_after_the_duration_whatever_the_wall_cl
         assert (await cluster.get(ports.LEASES, "ns", "lead"))["spec"]["leaseTransitions"] == 1
 
 
-async def test_a_leader_cut_off_from_the_api_gives_up_before_another_may_lead() -> None:
+async def test_a_leader_cut_off_from_the_api_stops_acting_before_another_may_lead() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
     async with leading(election):
         cluster.before_call = unavailable
         await clock.advance(7)
-        assert not election.lost.is_set()
+        assert election.certain.is_set()
         await clock.advance(7)
+        assert (election.certain.is_set(), election.lost.is_set()) == (False, False)
+
+
+async def test_a_lease_that_nobody_took_during_an_outage_is_led_on() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        cluster.before_call = unavailable
+        await clock.advance(60)
+        cluster.before_call = lambda call: None
+        await clock.advance(3)
+        assert (election.certain.is_set(), election.lost.is_set()) == (True, False)
+
+
+async def test_a_lease_that_is_ours_after_the_machine_was_paused_is_led_on() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        clock.jump(3600)
+        await clock.advance(3)
+        assert (election.certain.is_set(), election.lost.is_set()) == (True, False)
+
+
+async def test_a_lease_that_another_has_after_a_pause_is_lost() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        await pass_on(cluster, "b")
+        clock.jump(3600)
+        await clock.advance(3)
+        assert (election.certain.is_set(), election.lost.is_set()) == (False, True)
+
+
+async def test_a_lease_that_another_had_and_gave_back_is_lost_and_left_free() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        await pass_on(cluster, "")
+        clock.jump(3600)
+        await clock.advance(3)
         assert election.lost.is_set()
+    assert await holder(cluster) == ""
+
+
+async def test_a_lease_deleted_by_hand_is_made_again() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        await cluster.delete(ports.LEASES, "ns", "lead")
+        await clock.advance(3)
+        assert (await holder(cluster), election.lost.is_set()) == ("a", False)
 
 
 async def test_a_short_outage_loses_nothing() -> None:

@@ -1,17 +1,19 @@
 """The commands of people: wake, history, completion; errors are one sentence."""
 
 import datetime
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from modelserve import cli, errors, ports
 from modelserve.api import names
 from modelserve.api import status as statuses
-from modelserve.cli import history, options, target, wake
+from modelserve.cli import history, lazy, options, target, wake
 from modelserve.testing import MemoryCluster
 
 NOW = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
@@ -104,3 +106,42 @@ def test_a_kubeconfig_that_is_no_text_is_one_sentence(tmp_path: Path) -> None:
     file.write_bytes(b"\xd5\x00\xff")
     result = CliRunner().invoke(cli.main, ["history", "llama", "--kubeconfig", str(file)])
     assert (result.exit_code, "is no kubeconfig" in result.output) == (2, True)
+
+
+KUBECONFIG = """\
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {token: t}}]
+"""
+
+
+def test_an_api_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    result = CliRunner().invoke(cli.main, ["history", "llama", "--kubeconfig", str(file)])
+    assert result.exit_code == 1
+    assert "the API server http://127.0.0.1:1 does not answer: start it" in result.output
+
+
+async def unauthorized(cluster: ports.Cluster) -> None:
+    raise errors.Forbidden("GET /x: Unauthorized (HTTP 401)", 401)
+
+
+async def test_a_token_that_has_expired_is_told_as_that(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    file.write_text(KUBECONFIG)
+    with pytest.raises(errors.Forbidden, match="is wrong or has expired"):
+        await target.with_cluster(str(file), unauthorized)
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES], ids=["read-only", "not allowed"])
+def test_what_cannot_be_written_is_one_sentence(number: int) -> None:
+    def write() -> None:
+        raise OSError(number, "no", "/data/x")
+
+    table = {"write": ("unused", "Write.")}
+    group = lazy.LazyGroup(name="program", table=table)
+    group.get_command = lambda *_: click.Command("write", callback=write)  # type: ignore[method-assign]
+    result = CliRunner().invoke(group, ["write"])
+    assert (result.exit_code, result.output) == (1, "Error: /data/x: no\n")

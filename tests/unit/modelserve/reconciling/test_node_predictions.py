@@ -84,3 +84,32 @@ async def test_a_replica_that_waited_for_a_node_is_held_against_a_start_with_one
     finished = next(text for reason, text in stage.events.told if reason == "ColdStartFinished")
     # Pull, load and warm-up of such a model on an empty node take 131.2 s.
     assert finished.endswith("predicted 226.2 s")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"spec": {"taints": [{"key": "team", "value": "b", "effect": "NoSchedule"}]}},
+        {"metadata": {"labels": {"zone": "b"}}},
+    ],
+    ids=["taint", "label"],
+)
+async def test_a_node_that_its_pods_may_not_go_to_is_none_for_it(
+    stage: Stage, place: dict[str, Any]
+) -> None:
+    """Then nothing is counted on there, nor does its pool's growth help."""
+    await annotate(stage, {names.PROVISIONING_SECONDS: "95"})
+    await tell(stage, {"status": {"allocatable": {"nvidia.com/gpu": "0"}}})
+    await tell(stage, {"metadata": {"labels": {"zone": "a"}}})
+    await stage.apply(template={"nodeSelector": {"zone": "a"}})
+    assert (await predicted(stage))["provisioningSeconds"] == 95
+    await tell(stage, place)
+    assert (await predicted(stage))["provisioningSeconds"] == 0
+
+
+async def test_a_taint_that_its_pods_tolerate_keeps_no_node_from_it(stage: Stage) -> None:
+    await annotate(stage, {names.PROVISIONING_SECONDS: "95"})
+    await tell(stage, {"status": {"allocatable": {"nvidia.com/gpu": "0"}}})
+    await tell(stage, {"spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}})
+    await stage.apply(template={"tolerations": [{"key": "team", "operator": "Exists"}]})
+    assert (await predicted(stage))["provisioningSeconds"] == 95

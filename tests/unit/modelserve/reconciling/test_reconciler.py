@@ -149,6 +149,18 @@ async def test_a_live_gateway_that_says_nothing_keeps_the_model_up(stage: Stage)
     assert await stage.replicas() == 1
 
 
+async def test_a_gateway_whose_figures_cannot_be_had_is_named_where_nothing_shrinks(
+    stage: Stage,
+) -> None:
+    await stage.wake()
+    stage.gateways.mute, stage.gateways.why_mute = ("gateway-1",), "gateway-1 refuses our token"
+    await stage.clock.advance(COLD)
+    await stage.turn()
+    for kind in ("MetricsAvailable", "AbleToScale"):
+        told = await stage.condition(kind)
+        assert (told["status"], "gateway-1 refuses our token" in told["message"]) == ("False", True)
+
+
 async def test_an_operator_restart_loses_nothing_and_shrinks_nothing(stage: Stage) -> None:
     await stage.wake()
     await stage.clock.advance(250)

@@ -114,7 +114,30 @@ def test_free_gpus_are_what_no_bound_pod_has_claimed_on_ready_nodes() -> None:
     known.put_pod(pod("p1", "a", gpus=4))
     known.put_pod(pod("p2", "a", gpus=2, phase="Succeeded"))
     known.put_pod(pod("p3", "", gpus=1))
-    assert known.free_gpus("H100", "nvidia.com/gpu") == {"a": 4, "c": 2}
+    assert known.free_gpus(known.nodes, "nvidia.com/gpu") == {"a": 4, "c": 2}
+
+
+def test_nodes_for_a_pod_are_those_that_suit_it_as_they_are_now() -> None:
+    known, asking = World(), {"spec": {"nodeSelector": {"zone": "a"}, "tolerations": []}}
+    known.put_node(node("a"))
+    assert known.nodes_for(asking) == {}
+    moved = node("a", version=2)
+    moved["metadata"]["labels"]["zone"] = "a"
+    assert known.put_node(moved)
+    assert known.nodes_for(asking) == {"a": moved}
+    tainted = {**moved, "spec": {"taints": [{"key": "team", "effect": "NoSchedule"}]}}
+    tainted["metadata"] = {**moved["metadata"], "resourceVersion": "3"}
+    assert known.put_node(tainted)
+    assert known.nodes_for(asking) == {}
+    known.drop_node(tainted)
+    assert known.nodes_for({"spec": {}}) == {}
+
+
+def test_what_the_node_controller_says_of_a_node_keeps_no_pod_from_it() -> None:
+    known, silent = World(), node("a")
+    gone = {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}
+    known.put_node({**silent, "spec": {"taints": [gone]}})
+    assert list(known.nodes_for({"spec": {}})) == ["a"]
 
 
 def test_a_nodes_heartbeat_is_no_news() -> None:

@@ -49,6 +49,18 @@ def test_the_section_can_be_used_as_it_is(words: list[str]) -> None:
     assert "runner-up" in done.output
 
 
+def test_a_field_that_is_told_and_one_left_out_are_no_difference_if_they_mean_the_same(
+    words: list[str],
+) -> None:
+    done = call(*words, "--ttft-p95", "500ms")
+    advised = yaml.safe_load(
+        done.output[done.output.index("scaling:") :].partition("\n  ─")[0].partition("      ")[0]
+    )["scaling"]
+    same = [name for name in ("minReplicas", "bufferReplicas") if advised.get(name, 0) == 0]
+    assert same
+    assert not [name for name in same if f"{name} default" in done.output]
+
+
 def test_equal_input_gives_equal_bytes(words: list[str]) -> None:
     said = [call(*words, "--ttft-p95", "0.5", "-o", "json").output for _ in range(2)]
     assert said[0] == said[1]

@@ -29,8 +29,10 @@ def test_an_entry_is_shown_with_its_sources() -> None:
         (("catalog", "models", "lama-8b"), "did you mean"),
         (("explain", "lama-8b", "--gpu", "h100"), "did you mean"),
         (("explain", "llama-8b", "--gpu", "h100", "--storage", "nvm"), "did you mean"),
+        (("explain", "nope", "--gpu", "h100"), "`servelab catalog models` lists those there are"),
+        (("explain", "llama-8b", "--gpu", "foo"), "`servelab catalog gpus` lists those there are"),
         (("explain", "--gpu", "h100"), "name a MODEL"),
-        (("explain", "--gpu", "h100", "--config", "/no/such.json"), "cannot read"),
+        (("explain", "--gpu", "h100", "--config", "/no/such.json"), "does not exist"),
         (("validate", "--points", "/no/such.yaml"), "cannot read measured points"),
     ],
 )

@@ -170,5 +170,19 @@ def test_status_names_a_process_that_has_ended_and_how_to_start_it_again(tmp_pat
     ).write(tmp_path)
     result = invoke("status", "--data-dir", str(tmp_path))
     assert result.exit_code == 0
-    assert "emulator has ended; to start it again: `servelab restart emulator" in result.output
+    assert (
+        "emulator has ended and is started again after a pause; why: `servelab logs emulator"
+        in result.output
+    )
     assert "etcd has ended" not in result.output
+    assert "runs without emulator" in result.output
+    told = json.loads(invoke("status", "--data-dir", str(tmp_path), "-o", "json").output)
+    assert (told["running"], told["ready"]) == (True, False)
+
+
+def test_a_value_from_the_environment_is_told_by_its_variable() -> None:
+    found = testing.CliRunner().invoke(cli.main, ["engine"], env={"SERVELAB_ENGINE_PORT": "abc"})
+    assert found.exit_code == 2
+    assert "Invalid value for environment variable SERVELAB_ENGINE_PORT: 'abc'" in found.stderr
+    given = testing.CliRunner().invoke(cli.main, ["engine", "--port=abc"])
+    assert "Invalid value for '--port': 'abc'" in given.stderr

@@ -4,7 +4,7 @@ import dataclasses
 
 from servelab.cli import outcomes
 from servelab.report import paper
-from servelab.sim import outcome
+from servelab.sim import outcome, scenario
 
 
 def of(policy: str) -> outcome.Outcome:
@@ -25,3 +25,10 @@ def test_on_a_narrow_terminal_each_policy_has_a_column() -> None:
 
 def test_what_fits_in_no_way_stays_as_it_is() -> None:
     assert outcomes.grid([of(f"fixed-{n}") for n in range(12)], 80).row_count == 12
+
+
+def test_what_a_request_is_promised_stands_in_a_sentence() -> None:
+    said = outcomes.promise(scenario.Objective(ttft_seconds=2.5))
+    assert "a first token within 2.5 s (the scenario's objective)" in said
+    both = outcomes.promise(scenario.Objective(ttft_seconds=2.5, tpot_seconds=0.05))
+    assert "within 2.5 s and then a token every 0.05 s or sooner" in both

@@ -126,6 +126,14 @@ def test_what_cannot_be_used_is_told_in_a_sentence(arguments: list[str], complai
     assert complaint in " ".join(done.output.split())
 
 
+@pytest.mark.parametrize("command", ["simulate", "compare"])
+def test_a_trace_without_a_request_is_told(scenario: str, command: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("arrival_s,input_tokens,output_tokens\n")
+    done = call(command, scenario, "--trace", str(trace))
+    assert (done.exit_code, f"{trace} holds no request" in done.output) == (2, True)
+
+
 def test_a_bad_row_of_a_trace_is_told_with_its_line(scenario: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("arrival_s,input_tokens,output_tokens\n5,10,5\n3,10,5\n")

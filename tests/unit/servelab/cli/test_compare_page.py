@@ -3,7 +3,7 @@
 from html import parser
 from pathlib import Path
 
-from servelab.cli import comparing, scenarios
+from servelab.cli import compare_page, scenarios
 from servelab.sim import comparison
 
 SCENARIO = """\
@@ -39,7 +39,7 @@ def test_a_page_of_many_models_shows_them_added_up(tmp_path: Path) -> None:
     path.write_text(SCENARIO + "".join(MODEL.replace("NUMBER", str(n)) for n in range(4)))
     found = scenarios.Found(str(path))
     runs = list(comparison.compare(found.scenario, ["committed", "fixed-1"], found.lines))
-    text = comparing.write_page(found, runs)
+    text = compare_page.write_page(found, runs)
     assert "fixed-1: ready replicas of all 4 models" in text
     assert text.count("<svg") == 4
     balance = Balance()
@@ -49,4 +49,4 @@ def test_a_page_of_many_models_shows_them_added_up(tmp_path: Path) -> None:
 
 def test_the_sum_of_step_functions_is_the_sum_at_every_time() -> None:
     lines = [[(0.0, 1.0), (10.0, 3.0)], [(5.0, 2.0), (10.0, 0.0)]]
-    assert list(comparing.added(lines)) == [(0.0, 1.0), (5.0, 3.0), (10.0, 3.0)]
+    assert list(compare_page.added(lines)) == [(0.0, 1.0), (5.0, 3.0), (10.0, 3.0)]

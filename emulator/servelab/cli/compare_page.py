@@ -25,6 +25,7 @@ def write_page(found: scenarios.Found, compared: Compared) -> str:
     said = (
         f"{first.requests} requests in {first.length_s / 3600:.2f} simulated hours, seed "
         f"{first.seed}; the same requests, lengths and cold starts for every policy.",
+        f"{outcomes.promise(found.scenario.objective)}.",
         "Simulated with ModelServe: no request was really sent, no GPU really used.",
     )
     names = outcomes.header(priced=first.cost == first.cost)

@@ -28,18 +28,19 @@ def status(name: str, data_dir: Path | None, as_json: bool) -> None:
     if as_json:
         click.echo(where.as_json(where.describe(running)))
         return
-    state = "ready" if running.ready else "starting"
+    ended = where.ended(running)
+    state = "not whole" if ended else "ready" if running.ready else "starting"
     click.echo(f"{running.name}: {state}, Kubernetes {running.kubernetes}")
     table = rich_table.Table(box=None)
-    for heading in ("PROCESS", "STATE", "PID"):
+    for heading in ("PROCESS", "STATE", "PID", "RESTARTS"):
         table.add_column(heading)
     for process, found in running.children.items():
-        table.add_row(process, "running" if found.alive() else "ended", str(found.pid))
+        word = "running" if found.alive() else "ended"
+        table.add_row(process, word, str(found.pid), str(running.restarts.get(process, 0)))
     paper.rows(table)
-    for process, found in running.children.items():
-        if not found.alive():
-            again = where.command(f"restart {process}", running.name, data_dir)
-            click.echo(f"\n{process} has ended; to start it again: {again}")
+    for process in ended:
+        log = where.command(f"logs {process}", running.name, data_dir)
+        click.echo(f"\n{process} has ended and is started again after a pause; why: {log}")
     click.echo(f"\n{where.next_steps(running)}")
 
 
