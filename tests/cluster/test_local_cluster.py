@@ -53,9 +53,9 @@ class Servelab:
             timeout=120,
         )
 
-    def up(self) -> record.Record:
-        """Start a control plane behind."""
-        done = self("up", "--detach", "--only-control-plane")
+    def up(self, *flags: str) -> record.Record:
+        """Start a control plane behind, or with other flags more."""
+        done = self("up", "--detach", *(flags or ("--only-control-plane",)))
         assert done.returncode == 0, done.stderr
         running = record.read(self.directory)
         assert running is not None
@@ -158,7 +158,43 @@ def test_a_killed_supervisor_leaves_nothing_and_the_next_start_finds_the_data(
     assert kubectl(f"--kubeconfig={again.kubeconfig}", "get", "configmap", "kept").stdout
 
 
-def test_a_control_plane_that_loses_a_part_stops_and_says_why(servelab: Servelab) -> None:
+def processes_of(servelab: Servelab) -> dict[str, Any]:
+    status = json.loads(servelab("status", "-o", "json").stdout)
+    return dict(status["processes"])
+
+
+def test_what_ends_by_itself_is_brought_back_and_counted(
+    servelab: Servelab, until: Callable[..., Any]
+) -> None:
+    running = servelab.up("--time-scale=60")
+    killed = ("operator", "gateway", "emulator", "kube-apiserver", "kube-scheduler")
+    for name in killed:
+        os.kill(running.children[name].pid, signal.SIGKILL)
+
+    def again() -> bool:
+        found = processes_of(servelab)
+        return all(found[n]["running"] and found[n]["restarts"] for n in killed)
+
+    until("all are back", again)
+    assert processes_of(servelab)["etcd"]["restarts"] == 0
+    assert "started again in 1 s" in (servelab.directory / "logs" / "supervisor.log").read_text()
+
+
+def test_an_operator_outlives_its_own_kind(
+    servelab: Servelab, kubectl: Kubectl, until: Callable[..., Any]
+) -> None:
+    running = servelab.up("--time-scale=60")
+    own, log = f"--kubeconfig={running.kubeconfig}", servelab.directory / "logs" / "operator.log"
+    kubectl(own, "delete", "crd", "modelserves.modelserve.dev")
+    until("it has noticed", lambda: "knows no ModelServe" in log.read_text())
+    kubectl(own, "create", "-f", "crds/modelserves.modelserve.dev.yaml")
+    until("it leads again", lambda: log.read_text().count('"ready": true') == 2)
+    assert "Traceback" not in log.read_text()
+    assert log.read_text().count("WARNING") == 1
+    assert processes_of(servelab)["operator"]["restarts"] == 0
+
+
+def test_a_control_plane_that_loses_its_data_stops_and_says_why(servelab: Servelab) -> None:
     running = servelab.up()
     os.kill(running.children["etcd"].pid, signal.SIGKILL)
     wait_for_end(running.supervisor, *running.children.values())

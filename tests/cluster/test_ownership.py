@@ -240,6 +240,7 @@ async def test_somebody_elses_deployment_of_the_same_name_is_left_alone(
 ) -> None:
     theirs = owner.manifest(3)
     del theirs["metadata"]["ownerReferences"]
+    theirs["metadata"]["labels"] = {names.LABEL_MANAGED_BY: "them"}
     await cluster.apply(
         ports.DEPLOYMENTS, owner.key.namespace, owner.key.name, theirs, manager="them"
     )

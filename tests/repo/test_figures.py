@@ -6,7 +6,9 @@ import pytest
 
 from modelserve.adapters import events
 from modelserve.api import wire
-from servelab.node import heartbeat, process, sharding, writes
+from servelab.node import process
+from servelab.node.machines import heartbeat, sharding
+from servelab.node.pods import writes
 
 ROOT = Path(__file__).parents[2]
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"

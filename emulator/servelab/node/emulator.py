@@ -9,24 +9,18 @@ from modelserve.adapters import cache, events
 from modelserve.api import names
 from servelab.engine import metering
 from servelab.engine import pool as worker_pool
-from servelab.node import (
+from servelab.node import figures, rounds, services, tasks
+from servelab.node.kubelet import resuming
+from servelab.node.machines import (
     addresses,
     custody,
-    figures,
     heartbeat,
     machine,
     machines,
-    podspec,
-    rounds,
-    runner,
-    services,
     sharding,
     shards,
-    tasks,
-    tenants,
-    writes,
 )
-from servelab.node.kubelet import resuming
+from servelab.node.pods import podspec, runner, tenants, writes
 from servelab.node.pools import keeping, registration
 
 # How long a start waits at most for engines that are to serve again.
@@ -172,9 +166,9 @@ class Emulator:
         """What engines have done so far, by the names that they have in the pool."""
         return await self._engines.loads()
 
-    def dial(self, engine: str) -> str:
-        """Where the engine of that key listens; empty while it has no address."""
-        return self._engines.dial(engine)
+    def dial(self, engine: str, port: int = 0) -> str:
+        """Where the engine of that key listens, or a port beside its main one; empty if nowhere."""
+        return self._engines.dial(engine, port)
 
     def may_write(self, node: str) -> bool:
         """Whether that node, and what is on it, is ours to write for now."""

@@ -8,7 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from modelserve import ports
 from modelserve.api import names
-from servelab.node import machine, runner
+from servelab.node.machines import machine
+from servelab.node.pods import runner
 
 PHASES = ("Pending", "Running", "Succeeded", "Failed")
 

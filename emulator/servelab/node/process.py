@@ -17,9 +17,10 @@ from aiohttp import web
 from modelserve import errors
 from modelserve import ports as api
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, precedence, signals, timescale
+from modelserve.adapters import kube, patience, precedence, signals, timescale
 from servelab.engine import pool as worker_pool
-from servelab.node import emulator, figures, shards
+from servelab.node import emulator, figures
+from servelab.node.machines import shards
 from servelab.node.pools import registration
 from servelab.node.serving import access, inspecting, telemetry
 from servelab.node.serving import server as kubelet_server
@@ -70,7 +71,9 @@ async def _serve(settings: Settings) -> None:
         metrics_socket = stack.enter_context(_bound(settings.metrics_listen))
         cluster = await kube.KubeCluster.connect(settings.kubeconfig, connections=CONNECTIONS)
         await stack.enter_async_context(cluster)
-        await timescale.check(cluster, settings.namespace, settings.time_scale)
+        await patience.until(
+            lambda: timescale.check(cluster, settings.namespace, settings.time_scale), clock
+        )
         if settings.kubelet_self_signed:
             # With what signs, which takes 10 MB.
             from servelab.node.serving import selfsigned

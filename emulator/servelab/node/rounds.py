@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from modelserve import errors, ports
 from modelserve.adapters import backoff, cache
 from modelserve.api import names
-from servelab.node import machine
+from servelab.node.machines import machine
 from servelab.node.pools import keeping
 from servelab.timing import caches
 

@@ -5,9 +5,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from modelserve import ports
-from servelab.node.addresses import PodAddresses
+from servelab.node.machines.addresses import PodAddresses
+from servelab.node.pods.writes import Statuses
 from servelab.node.ports import Engines
-from servelab.node.writes import Statuses
 
 
 @dataclass(slots=True)

@@ -118,8 +118,8 @@ class Report:
         }
 
 
-def run(points: Iterable[Point], done: Callable[[Point], None] = lambda point: None) -> Report:
-    """Simulate every point that can be; ``done`` is called after each."""
+def run(points: Iterable[Point], tell: Callable[[int], None] = lambda done: None) -> Report:
+    """Simulate every point that can be; ``tell`` hears after each how many are done."""
     scores: list[Score] = []
     skipped: list[Skipped] = []
     count = 0
@@ -129,7 +129,7 @@ def run(points: Iterable[Point], done: Callable[[Point], None] = lambda point: N
             scores += _scores(point, simulating.simulate(point))
         except simulating.CannotRun as reason:
             skipped.append(Skipped(point.id, str(reason)))
-        done(point)
+        tell(count)
     kept, without = _speed_ups(scores)
     return Report(count, kept, (*skipped, *without))
 

@@ -136,7 +136,7 @@ def test_a_gpu_is_busy_while_its_engine_is(emulated: Any, busy: None, run: Run) 
 def test_exec_takes_input_and_gives_the_exit_code(
     emulated: Any, run: Run, websockets: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # kubectl speaks WebSockets, or SPDY; the API server speaks SPDY to this kubelet.
+    # kubectl speaks WebSockets, or SPDY; the API server passes on to this kubelet what it gets.
     monkeypatch.setenv("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets)
     assert run("cat", stdin="one\ntwo\n") == "one\ntwo\n"
     script = ("sh", "-c", "echo $GREETING; nope; exit 3")
@@ -148,6 +148,9 @@ def test_exec_takes_input_and_gives_the_exit_code(
 def test_a_missing_program_fails_as_on_a_real_node(emulated: Any, pod: str) -> None:
     done = emulated.try_kubectl("exec", "llm", "--", "foo", check=False)
     assert done.returncode == 1
+    # The runtime says so to the kubelet, and that to kubectl.
+    twice = 2 * "Internal error occurred: "
+    assert done.stderr.startswith(f"error: {twice}error executing command in container: failed to")
     assert (
         'unable to start container process: exec: "foo": executable file not found' in done.stderr
     )
@@ -157,7 +160,11 @@ def test_a_script_runs_line_by_line(run: Run) -> None:
     assert run("sh", stdin="hostname\nexit 0\n") == "llm\n"
 
 
-def test_a_client_reaches_the_engine_through_a_forwarded_port(forwarded: Forwarded) -> None:
+@pytest.mark.parametrize("websockets", ["true", "false"])
+def test_a_client_reaches_the_engine_through_a_forwarded_port(
+    forwarded: Forwarded, websockets: str, emulated: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(emulated.environment, "KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets)
     with forwarded(8000) as port:
         for _ in range(3):
             address = f"http://127.0.0.1:{port}/v1/models"

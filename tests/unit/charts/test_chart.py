@@ -25,6 +25,13 @@ def render(**values: Any) -> list[dict[str, Any]]:
     return [m for text in texts for m in yaml.safe_load_all(text) if m]
 
 
+def notes(**values: Any) -> str:
+    """What Helm prints after an installation with these values."""
+    with helm_python.Chart.load(str(CHART)) as chart:
+        files = chart.render(values, name="modelserve", namespace="modelserve-system")
+    return str(files["modelserve/templates/NOTES.txt"])
+
+
 def test_the_chart_lints() -> None:
     report = helm_python.lint(str(CHART), strict=True)
     assert report["errors"] == []
@@ -60,9 +67,43 @@ def test_the_committed_definitions_are_the_generated_ones(folder: pathlib.Path) 
     assert committed == crd.documents()
 
 
-def test_an_odd_value_is_refused_by_name() -> None:
-    with pytest.raises(helm_python.HelmValuesError, match="timeScale"):
-        render(timeScale=0)
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        pytest.param({"timeScale": 0}, "timeScale", id="no time"),
+        pytest.param({"timeScale": 1e6}, "timeScale", id="faster than our commands take"),
+        pytest.param({"timescale": 20}, "timescale", id="a key that there is not"),
+        pytest.param({"emulator": {"workrs": 2}}, "workrs", id="one of a section"),
+        pytest.param({"emulator": {"workers": 999}}, "workers", id="too many"),
+        pytest.param({"operator": {"replicas": 2}}, "replicas", id="what the operator has not"),
+        pytest.param({"gateway": {"resources": "much"}}, "resources", id="no mapping"),
+        pytest.param({"emulator": None}, "emulator", id="a section taken out"),
+    ],
+)
+def test_an_odd_value_is_refused_by_name(values: dict[str, Any], named: str) -> None:
+    with pytest.raises(helm_python.HelmValuesError, match=named):
+        render(**values)
+
+
+def test_the_gateways_two_ports_cannot_be_the_same() -> None:
+    with pytest.raises(helm_python.HelmRenderError, match=r"gateway\.port 9090"):
+        render(gateway={"port": 9090})
+
+
+def test_values_of_a_parent_chart_are_no_unknown_ones() -> None:
+    assert render(**{"global": {"registry": "example.org"}})
+
+
+@pytest.mark.parametrize(
+    ("values", "absent"),
+    [
+        pytest.param({"emulator": {"enabled": False}}, "gpu-pool", id="no emulator"),
+        pytest.param({"workloads": {"enabled": False}}, "port-forward", id="no processes"),
+    ],
+)
+def test_the_notes_name_nothing_that_was_left_out(values: dict[str, Any], absent: str) -> None:
+    assert absent in notes()
+    assert absent not in notes(**values)
 
 
 COMMANDS: dict[str, click.Command] = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from modelserve.api import names
-from servelab.node import conditions
 from servelab.node.checks import recording
+from servelab.node.rules import conditions
 
 # No more of them than this are tried to be left out.
 MOST_BLIPS = 6
@@ -28,6 +28,8 @@ _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 # What shortened recordings may lack.
 OPTIONAL = ("resources", "allocatedResources")
 _TOLD = ("ready", "started", "restartCount", *OPTIONAL)
+# What a kubelet with cgroup v1 tells where no limit holds.
+_UNLIMITED = "9007199254740988Ki"
 _TIMES = ("startedAt", "finishedAt", "containerID")
 
 
@@ -73,7 +75,9 @@ def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
         "qosClass": status.get("qosClass"),
         "deletionTimestamp": bool(meta.get("deletionTimestamp")),
         "deletionGracePeriodSeconds": meta.get("deletionGracePeriodSeconds"),
+        **{key: _amounts(status.get(key)) for key in OPTIONAL},
         f"condition {conditions.RESIZING}": None,
+        f"condition {conditions.RESIZING} observedGeneration": None,
         "object": "deleted" if update.type == "DELETED" else "there",
     }
     for entry in status.get("conditions") or ():
@@ -85,7 +89,18 @@ def told(update: recording.Update, namespace: str, node: str) -> dict[str, str]:
     for key in recording.LISTS:
         for entry in status.get(key) or ():
             found |= _container(entry)
-    return {key: mask(json.dumps(value), namespace, node) for key, value in found.items()}
+    return {
+        key: mask(json.dumps(value, sort_keys=True), namespace, node)
+        for key, value in found.items()
+    }
+
+
+def _amounts(told: Any) -> Any:
+    """Without limits that do not hold."""
+    if not isinstance(told, dict):
+        return told if told != _UNLIMITED else None
+    kept = {name: _amounts(value) for name, value in told.items()}
+    return {name: value for name, value in kept.items() if value is not None} or None
 
 
 def _container(entry: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from modelserve.api import faults as api
 from modelserve.api import names, timestamps
 from modelserve.api import pods as pod_facts
 from modelserve.api.faults import FaultType as Type
-from servelab.node import podspec
 from servelab.node.faults import ailments, fault
+from servelab.node.pods import podspec
 
 log = logging.getLogger(__name__)
 

@@ -66,11 +66,28 @@ def found_by(container: Mapping[str, Any], gpu: gpus.Gpu, profile: str) -> gpus.
     ``profile``: whose slices the node's GPUs are (``single``). A profile the GPU has not is no
     slice: no device plugin hands it out.
     """
-    resources = container.get("resources") or {}
-    asked = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    asked = _asked(container)
     named = (name.removeprefix(RESOURCE) for name in asked if name.startswith(RESOURCE))
     wanted = next(named, profile if gpu.resource_name in asked else "")
     return gpus.cut(gpu, wanted) if wanted in mig.profiles(gpu) else gpu
+
+
+def seen_by(container: Mapping[str, Any], gpu: gpus.Gpu) -> int | None:
+    """How many GPUs such a process finds; None where the container's resources do not say.
+
+    ``gpu`` is what it finds. Of slices it sees the first alone. vLLM would count the GPUs that
+    they are of; those of a pod are of one as long as that has any left.
+    """
+    asked = _asked(container)
+    if gpu.mig_profile:
+        return 1
+    told = str(asked.get(gpu.resource_name, ""))
+    return int(told) if told.isdecimal() and int(told) else None
+
+
+def _asked(container: Mapping[str, Any]) -> Mapping[str, Any]:
+    resources = container.get("resources") or {}
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
 
 def attributes(profile: mig.Profile, gpu: gpus.Gpu) -> Mapping[str, int]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from modelserve.api import names, pool
 from modelserve.catalog import gpus, mig
 from modelserve.ports import Object
-from servelab.node import admission
 from servelab.node.gpus import devices, migtable, slices
+from servelab.node.rules import admission
 
 
 def of_node(node: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[str, Sequence[str]]:

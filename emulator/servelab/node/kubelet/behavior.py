@@ -14,12 +14,15 @@ from pydantic.alias_generators import to_camel
 
 from modelserve import errors
 from modelserve.api import names
-from servelab.node import podspec
+from modelserve.engines import installed
 from servelab.node.kubelet import scripts
+from servelab.node.pods import podspec
 
 NEVER = float("inf")
 UNAVAILABLE = 503
 _IMAGE_WORDS = {"present", "missing", "error", "root", "sizeBytes", "pullSeconds"}
+# An interpreter or a shell that finds nothing to run is done after so many seconds.
+ABSENT_S = 0.05
 # A program without a handler for SIGTERM ignores it as the first process of its PID namespace: the
 # kernel lets no signal end that one but by a handler. These have none.
 UNHANDLED = ("sh", "ash", "bash", "sleep", "httpd", "tail", "cat", "nc", "yes", "true", "pause")
@@ -173,6 +176,16 @@ def _one(pod: podspec.Pod, spec: podspec.Container, words: object) -> Behavior:
 
 def _scripted(spec: podspec.Container) -> Behavior:
     """What its command says, where that is understood; else a server that listens for ever."""
+    lacks = installed.lack(spec.raw)
+    if lacks is not None:
+        # What there is of it ends at once: an interpreter, a shell, or nothing at all.
+        return Behavior(
+            listen=False,
+            exit_after_seconds=ABSENT_S,
+            exit_code=lacks.exit_code,
+            log=(f"{ABSENT_S:g} {lacks.line}",) if lacks.line else (),
+            start_error=lacks.start_error,
+        )
     command = [str(word) for word in (*(spec.raw.get("command") or ()), *_arguments(spec))]
     path = str(spec.raw.get("terminationMessagePath") or scripts.MESSAGE_FILE)
     found = scripts.read(command, path)

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelserve.api import wire
-from servelab.node import actions, starting
-from servelab.node.context import Host
 from servelab.node.kubelet import runtime
+from servelab.node.pods import starting
+from servelab.node.rules import actions
+from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
 NEVER = runtime.NEVER

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from modelserve.api import names
-from servelab.node import podspec, starting
-from servelab.node.context import Host
 from servelab.node.kubelet import enginelife
+from servelab.node.pods import podspec, starting
+from servelab.node.rules.context import Host
 
 
 def of_pod(

@@ -9,8 +9,10 @@ from typing import Any
 
 from modelserve.api import timestamps
 from modelserve.catalog import images as catalogue
-from servelab.node import images, podspec, records
 from servelab.node.kubelet import runtime
+from servelab.node.machines import images
+from servelab.node.pods import podspec
+from servelab.node.rules import records
 
 Entry = dict[str, Any]
 # What a status has of the last words of all containers together.

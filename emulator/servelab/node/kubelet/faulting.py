@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from modelserve.api import wire
 from modelserve.api.faults import FaultType as Type
-from servelab.node import actions, podspec
 from servelab.node.faults import words
 from servelab.node.kubelet import enginelife, runtime, state
+from servelab.node.pods import podspec
+from servelab.node.rules import actions
 
 # A container in a crash loop lives so long, and an engine without a GPU as long as its imports
 # take, in emulated seconds. Our choice.

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from servelab.node import podspec, wording
 from servelab.node.kubelet import runtime, state
+from servelab.node.pods import podspec
+from servelab.node.rules import wording
 
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)")
 _EXIT = re.compile(r"\bexit\s+(\d+)")

@@ -2,8 +2,8 @@
 
 import heapq
 
-from servelab.node import actions
 from servelab.node.kubelet import runtime
+from servelab.node.rules import actions
 
 
 class Lines:

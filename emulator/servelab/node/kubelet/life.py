@@ -8,7 +8,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from servelab.node import actions, conditions, podspec, wording
 from servelab.node.faults import fault
 from servelab.node.kubelet import (
     behavior,
@@ -22,6 +21,8 @@ from servelab.node.kubelet import (
 )
 from servelab.node.kubelet.probeworkers import Worker as Prober
 from servelab.node.kubelet.worker import ASAP, Worker
+from servelab.node.pods import podspec
+from servelab.node.rules import actions, conditions, wording
 from servelab.timing import transfers
 
 NEVER = runtime.NEVER

@@ -5,8 +5,9 @@ After kubelet 1.37's computePodActions (pkg/kubelet/kuberuntime).
 
 from dataclasses import dataclass, field
 
-from servelab.node import podspec, wording
 from servelab.node.kubelet import entries, probeworkers, resizing, runtime, state
+from servelab.node.pods import podspec
+from servelab.node.rules import wording
 
 Kind = podspec.ProbeKind
 

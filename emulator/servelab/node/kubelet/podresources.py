@@ -1,27 +1,53 @@
 """``status.resources`` and ``status.allocatedResources`` of a pod as a whole.
 
 After kubelet 1.37's convertToAPIPodLevelResourcesStatus: what the spec adds up to, and, once the
-API server says that the pod runs, what its cgroup has.
+API server says that the pod runs, what its cgroup has, which knows of no devices.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from modelserve.ports import Object
-from servelab.node import admission, amounts
+from servelab.node.rules import admission, amounts
 
 KINDS = ("limits", "requests")
 # All that a cgroup knows of.
 _IN_CGROUP = ("cpu", "memory")
 
 
-def told(pod: Object, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Both fields as parts of a patch: what was told ``before`` and is no more is null."""
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a sync goes by.
+
+    ``running``: so the API server had it when the sync was asked for. ``ran``: so it was told last.
+    ``cgroup``: there still is one.
+    """
+
+    running: bool
+    ran: bool
+    cgroup: bool = True
+
+
+def told(
+    pod: Object,
+    before: Mapping[str, Any],
+    sight: Sight,
+    given: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Both fields as parts of a patch: what was told ``before`` and is no more is null.
+
+    ``given``: what the pod has of its own, where that may be another than its spec says.
+    """
     found = {kind: _written(pod, kind, admission.totals(pod, kind)) for kind in KINDS}
     allocated = found["requests"]
-    if (pod.get("status") or {}).get("phase") == "Running":
-        found = {kind: _in_cgroup(pod, kind, found[kind]) for kind in KINDS}
+    if sight.running:
+        if given is not None and given != (pod["spec"].get("resources") or {}):
+            pod = {"spec": {**pod["spec"], "resources": given}}
+            found = {kind: _written(pod, kind, admission.totals(pod, kind)) for kind in KINDS}
+        kept = before.get("resources") or {} if sight.ran else {}
+        found = {kind: _seen(pod, kind, found[kind], kept.get(kind), sight) for kind in KINDS}
     known = before.get("resources") or {}
     resources = {kind: _over(known.get(kind), found[kind]) for kind in KINDS}
     return {
@@ -35,17 +61,29 @@ def _over(before: Mapping[str, Any] | None, now: Mapping[str, str]) -> dict[str,
     return {**dict.fromkeys(before or ()), **now}
 
 
+def _seen(
+    pod: Object, kind: str, whole: Mapping[str, str], kept: Mapping[str, Any] | None, sight: Sight
+) -> dict[str, str]:
+    """What the pod's cgroup has; where that has no limit of CPU, the one that was told stays."""
+    own = ((pod["spec"].get("resources") or {}).get(kind)) or {}
+    found = {name: whole[name] for name in own if name in whole}
+    if sight.cgroup:
+        found |= _in_cgroup(pod, kind, whole)
+    elif kind == "requests" and "memory" in whole:
+        found["memory"] = whole["memory"]  # A cgroup does not know it: it is always added up.
+    before = (kept or {}).get("cpu")
+    return found if "cpu" in found or before is None else {**found, "cpu": before}
+
+
 def _in_cgroup(pod: Object, kind: str, whole: Mapping[str, str]) -> dict[str, str]:
-    """A limit is there only where every container has one, or the pod itself."""
+    """A limit is there only where every container has one."""
     spec = pod["spec"]
     holders = [*spec["containers"], *(spec.get("initContainers") or ())]
-    own = ((spec.get("resources") or {}).get(kind)) or {}
-    named = {
-        name
+    return {
+        name: whole[name]
         for name in _IN_CGROUP
-        if name in whole and (kind == "requests" or name in own or all(_has(holders, kind, name)))
+        if name in whole and (kind == "requests" or all(_has(holders, kind, name)))
     }
-    return {name: text for name, text in whole.items() if name in named}
 
 
 def _has(holders: Iterable[Mapping[str, Any]], kind: str, name: str) -> Iterable[bool]:

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from servelab.node import podspec, wording
 from servelab.node.kubelet import runtime, state
+from servelab.node.pods import podspec
+from servelab.node.rules import wording
 
 Kind = podspec.ProbeKind
 

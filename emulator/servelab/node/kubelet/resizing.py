@@ -1,4 +1,4 @@
-"""In-place resize: containers whose spec asks for other resources than they run with.
+"""In-place resize: containers, or a pod as a whole, whose spec asks for others than they run with.
 
 After kubelet 1.37's doPodResizeAction and its allocation manager. What the API server lets through
 is granted: a node that has no room for it now is not played.
@@ -8,8 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from servelab.node import podspec
 from servelab.node.kubelet import runtime, state
+from servelab.node.pods import podspec
 
 _RESTART = "RestartContainer"
 
@@ -40,7 +40,7 @@ def needs_restart(spec: podspec.Container, instance: runtime.Instance) -> bool:
 def note(pod: state.State, snapshot: runtime.Snapshot) -> None:
     """Tell that a resize begins, or that it is done."""
     generation = pod.pod.generation
-    if due(pod, snapshot):
+    if due(pod, snapshot) or _whole_is_due(pod):
         if pod.resizing != generation:
             pod.resizing = generation
             pod.resized = True
@@ -52,12 +52,20 @@ def note(pod: state.State, snapshot: runtime.Snapshot) -> None:
 
 def act(pod: state.State) -> bool:
     """Give those that need no restart what they ask for; returns whether there were any."""
-    found = False
+    found, pod.given = _whole_is_due(pod), _whole(pod)
     for spec in due(pod, pod.snapshot):
         instance = pod.cri.instances[spec.name][0]
         if not needs_restart(spec, instance):
             instance.resources, found = spec.resources, True
     return found
+
+
+def _whole(pod: state.State) -> Mapping[str, Any]:
+    return pod.pod.raw["spec"].get("resources") or {}
+
+
+def _whole_is_due(pod: state.State) -> bool:
+    return pod.given is not None and pod.given != _whole(pod)
 
 
 def _amounts(resources: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -67,10 +75,17 @@ def _amounts(resources: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
 
 
 def _told(pod: podspec.Pod) -> str:
-    containers = [
-        {"name": spec.name, "resources": {k: dict(v) for k, v in sorted(spec.resources.items())}}
-        for spec in pod.containers
-        if spec.main
-    ]
-    document = {"containers": containers, "generation": pod.generation}
+    inits, mains = (
+        [
+            {
+                "name": spec.name,
+                "resources": {k: dict(v) for k, v in sorted(spec.resources.items())},
+            }
+            for spec in pod.containers
+            if (spec.init if init else spec.main)
+        ]
+        for init in (True, False)
+    )
+    first = {"initContainers": inits} if inits else {}
+    document = {**first, "containers": mains, "generation": pod.generation}
     return json.dumps(document, separators=(",", ":"))

@@ -10,8 +10,9 @@ from typing import Any
 
 from modelserve.api import names, timestamps, wire
 from modelserve.catalog import images as catalogue
-from servelab.node import conditions, podspec, records, starting
 from servelab.node.kubelet import enginelife, engineset, life, probeworkers, runtime, state
+from servelab.node.pods import podspec, starting
+from servelab.node.rules import conditions, records
 
 Kind = podspec.ProbeKind
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from servelab.engine import stamps
-from servelab.node import actions, records
 from servelab.node.kubelet.behavior import Behavior
+from servelab.node.rules import actions, records
 
+# Set-up of a sandbox and its network, or its end, in emulated seconds (a real kubelet took 0.2 s).
+SANDBOX_S = 0.2
 NEVER = float("inf")
 KILLED = 137
 TERMINATED = 143

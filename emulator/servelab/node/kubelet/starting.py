@@ -7,7 +7,6 @@ startContainer and EnsureImageExists.
 from collections.abc import Generator
 from dataclasses import dataclass, field
 
-from servelab.node import actions, podspec, wording
 from servelab.node.kubelet import (
     backoffs,
     behavior,
@@ -20,6 +19,8 @@ from servelab.node.kubelet import (
     state,
     stopping,
 )
+from servelab.node.pods import podspec
+from servelab.node.rules import actions, wording
 
 Waiting = Generator[float, float, "Failed | None"]
 # A registry's answer that it has no such image, and containerd's that it cannot start a process

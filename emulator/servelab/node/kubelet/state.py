@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from modelserve.api import names, timestamps
-from servelab.node import actions, conditions, configuration, podspec, starting
-from servelab.node.context import Host
 from servelab.node.faults import fault
 from servelab.node.kubelet import (
     behavior,
@@ -17,16 +15,12 @@ from servelab.node.kubelet import (
     podresources,
     runtime,
 )
+from servelab.node.pods import podspec, starting
+from servelab.node.rules import actions, conditions, configuration
+from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
 TERMINAL = ("Succeeded", "Failed")
-UNKNOWN = {
-    "exitCode": 137,
-    "reason": "ContainerStatusUnknown",
-    "message": "The container could not be located when the pod was terminated",
-    "startedAt": None,
-    "finishedAt": None,
-}
 _LISTS = {
     (True, False): "initContainerStatuses",
     (False, False): "containerStatuses",
@@ -55,6 +49,17 @@ class Surroundings:
     again: Callable[[podspec.Pod, str], starting.EngineStart | None] = lambda pod, container: None
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What the API server has of a pod's status, as far as a kubelet goes by it."""
+
+    phase: str = ""
+    initialized: bool = False
+
+
+UNSEEN = Seen()
+
+
 @dataclass(slots=True)
 class State:
     """One pod. Times are Unix seconds, real."""
@@ -77,14 +82,17 @@ class State:
     now_s: float = 0.0  # of the last step
     stopping: tuple[float, float] | None = None  # all are: with that grace, since then
     ending: bool = False  # its containers are being stopped for good
+    seen: Seen = UNSEEN  # as the sync under way, or its end, was asked for
     may_run: bool = True  # until its containers are known to have ended for good
     told: dict[str, entries.Entry] = field(default_factory=dict)
     sandbox: str = "absent"  # as told
     phase: str = "Pending"  # as found
+    cgroup: bool = True  # there still is one
     told_phase: str = "Pending"  # a terminal one is told once no container may run
     reason: str = ""
     message: str = ""
     ip_known: bool = False
+    given: Mapping[str, Any] | None = None  # what it has as a whole, of its own
     resizing: int = 0  # the generation that asked for the resize under way
     resized: bool = False  # ever
     resources: dict[str, Any] = field(default_factory=dict)  # of the pod as a whole, as told
@@ -187,44 +195,14 @@ def _done(entry: entries.Entry) -> bool:
 
 def settle(state: State, now_s: float, phase: str, why: tuple[str, str] = ("", "")) -> None:
     """Take the phase as found, and write the status with its conditions."""
+    ran = state.phase == "Running"
     if state.phase in TERMINAL and phase not in TERMINAL:
         phase = state.phase
     if phase != state.phase or any(why):
         state.phase, (state.reason, state.message) = phase, why
-    state.resources = podresources.told(state.pod.raw, state.resources)
+    sight = podresources.Sight(state.seen.phase == "Running", ran, cgroup=state.cgroup)
+    state.resources = podresources.told(state.pod.raw, state.resources, sight, state.given)
     write(state, now_s)
-
-
-def terminate(state: State, now_s: float) -> None:
-    """The end of a pod that is over: what has no end is given one, and the phase is final.
-
-    After kubelet 1.37's status manager's TerminatePod.
-    """
-    specs = state.pod.containers
-    inits = [spec for spec in specs if spec.init]
-    ran = [number for number, spec in enumerate(inits) if _has_run(state.told[spec.name])]
-    unknown = inits[: max([1, *(number + 1 for number in ran)])]
-    if not inits or _initialized(state):
-        unknown += [spec for spec in specs if spec.main]
-    for spec in unknown:
-        entry = state.told[spec.name]
-        if "terminated" not in entry["state"]:
-            entry["state"] = {"terminated": dict(UNKNOWN)}
-    if state.phase not in TERMINAL:
-        state.phase = "Failed"
-    write(state, now_s, anew=False)
-
-
-def _has_run(entry: entries.Entry) -> bool:
-    return "waiting" not in entry["state"] or bool(entry["lastState"])
-
-
-def _initialized(state: State) -> bool:
-    mains = [spec for spec in state.pod.containers if spec.main]
-    if any(_has_run(state.told[spec.name]) for spec in mains):
-        return True
-    last = [spec for spec in state.pod.containers if spec.init][-1]
-    return conditions.initialized(last, state.told[last.name])
 
 
 def _view(state: State, now_s: float) -> conditions.PodView:

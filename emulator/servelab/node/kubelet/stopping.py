@@ -5,8 +5,9 @@ After kubelet 1.37's killContainer and its termination ordering.
 
 from collections.abc import Generator, Sequence
 
-from servelab.node import podspec, wording
-from servelab.node.kubelet import hooks, runtime, state
+from servelab.node.kubelet import hooks, runtime, starting, state
+from servelab.node.pods import podspec
+from servelab.node.rules import wording
 
 # A kubelet gives no container less.
 LEAST_GRACE_REAL_S = 2.0
@@ -105,3 +106,14 @@ def hasten(pod: state.State) -> None:
 def _order(specs: Sequence[podspec.Container]) -> list[podspec.Container]:
     sidecars = [spec for spec in specs if spec.sidecar]
     return [*(spec for spec in specs if not spec.sidecar), *reversed(sidecars)]
+
+
+def kill_pod(pod: state.State, now_s: float, grace_real_s: float) -> Generator[float, float, float]:
+    """Stop all that runs, and take the sandbox down; returns when that is done."""
+    stop_all(pod, grace_real_s, now_s)
+    now_s = yield from until_all_ended(pod, now_s)
+    if pod.cri.sandbox == "ready":
+        now_s = yield from starting.wait(now_s, now_s + runtime.SANDBOX_S / pod.scale)
+        pod.cri.sandbox = "gone"
+        pod.changed(now_s)
+    return now_s

@@ -7,14 +7,22 @@ Each sync tells what the last relist saw, then acts; it waits for a relist newer
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
-from servelab.node import actions, podspec, wording
-from servelab.node.kubelet import entries, plan, probeworkers, resizing, starting, state, stopping
-from servelab.node.kubelet.runtime import NEVER, Snapshot
+from servelab.node.kubelet import (
+    ended,
+    entries,
+    plan,
+    probeworkers,
+    resizing,
+    starting,
+    state,
+    stopping,
+)
+from servelab.node.kubelet.runtime import NEVER, SANDBOX_S, Snapshot
+from servelab.node.pods import podspec
+from servelab.node.rules import actions, wording
 
 Steps = Generator[float, float, float]
 
-# Set-up of a pod's sandbox and network, in emulated seconds (a real kubelet took 0.2 s).
-SANDBOX_S = 0.2
 # Between the end of a successful sync and the news that it made, real.
 NEWS_REAL_S = 0.02
 # A kubelet draws a factor from 1 to 1.5 for each wait between syncs: the middle of it.
@@ -51,6 +59,7 @@ class Worker:
     ending: bool = False  # deletion was asked for, or all is over
     finished: bool = False
     _pending: bool = False
+    _asked: state.Seen = state.UNSEEN
     _idle: bool = False
     _synced_s: float = float("-inf")
     _steps: Steps | None = None
@@ -68,7 +77,7 @@ class Worker:
 
     def poke(self, now_s: float) -> None:
         """Something happened: sync again as soon as the present one is over."""
-        self._pending = True
+        self._ask()
         if self._idle:
             self.resume_s = min(self.resume_s, now_s)
 
@@ -80,6 +89,7 @@ class Worker:
     def end(self) -> None:
         """Its deletion was asked for; or, once more, with less time left."""
         self.ending = True
+        self._ask()
         if self._idle or self.pod.ending:
             self.resume_s = ASAP
 
@@ -92,7 +102,7 @@ class Worker:
     def _live(self, now_s: float) -> Steps:
         first = True
         while not self.ending and self.pod.phase not in state.TERMINAL:
-            self._pending = False
+            self._take()
             if not first:
                 now_s = yield from self._newer(now_s)
                 if self.ending:
@@ -114,7 +124,8 @@ class Worker:
         due_s = now_s + JITTER * min(RESYNC_REAL_S, max(0.0, delay))
         if outcome.acted and not outcome.failed:
             now_s = yield from starting.wait(now_s, now_s + NEWS_REAL_S)
-            self._pending = self.pod.relist(now_s) or self._pending
+            if self.pod.relist(now_s):
+                self._ask()
         self._idle = True
         while now_s < due_s and not self._pending and not self.ending:
             now_s = yield due_s
@@ -127,7 +138,8 @@ class Worker:
         if max(pod.relisted_s, state.last_tick_s(now_s)) <= self._synced_s:
             now_s = yield from starting.wait(now_s, state.next_tick_s(self._synced_s))
             # What that relist finds is news for one sync more, besides the one that waits for it.
-            self._pending = pod.relist(now_s) or self._pending
+            if pod.relist(now_s):
+                self._ask()
         pod.snapshot = pod.cache
         return now_s
 
@@ -160,11 +172,12 @@ class Worker:
             return now_s
         self.probers.add(pod.pod, now_s)
         outcome.acted = resizing.act(pod)
-        self._pending = outcome.acted or self._pending
+        if outcome.acted:
+            self._ask()
         todo = plan.compute(pod, self.probers)
         if todo.kill_pod:
             outcome.acted = True
-            return (yield from self._kill_pod(now_s, pod.pod.grace_real_s))
+            return (yield from stopping.kill_pod(pod, now_s, pod.pod.grace_real_s))
         if pod.snapshot.sandbox == "absent":
             now_s = yield from self._sandbox(now_s)
             outcome.acted = True
@@ -237,31 +250,35 @@ class Worker:
         stopping.stop(self.pod, kill.spec, instance, kill.grace_real_s, now_s)
         return (yield from stopping.until_ended(self.pod, kill.spec, instance, now_s))
 
-    def _kill_pod(self, now_s: float, grace_real_s: float) -> Steps:
-        pod = self.pod
-        stopping.stop_all(pod, grace_real_s, now_s)
-        now_s = yield from stopping.until_all_ended(pod, now_s)
-        if pod.cri.sandbox == "ready":
-            now_s = yield from starting.wait(now_s, now_s + SANDBOX_S / pod.scale)
-            pod.cri.sandbox = "gone"
-            pod.changed(now_s)
-        return now_s
+    def _ask(self) -> None:
+        """A sync is asked for; it will go by the pod as the API server has it now."""
+        self._pending = True
+        self._asked = ended.seen(self.pod.pod)
+
+    def _take(self) -> None:
+        """A sync begins, or the end: the one that was asked for, or one that is due anyway."""
+        if not self._pending:
+            self._ask()
+        self.pod.seen, self._pending = self._asked, False
 
     def _end(self, now_s: float) -> Steps:
         """Terminating, terminated, and, when its deletion was asked for, removed."""
         pod = self.pod
+        if self.ending:
+            self._take()
         if pod.may_run and pod.accepted_s:
             now_s = yield from self._newer(now_s)
             self._report(now_s, pod.snapshot, terminal=False)
             self.probers.stop_killing()
             pod.ending = True
-            now_s = yield from self._kill_pod(now_s, pod.pod.grace_real_s)
+            now_s = yield from stopping.kill_pod(pod, now_s, pod.pod.grace_real_s)
             self.probers.clear()
             pod.may_run, self._synced_s = False, now_s
             self._report(now_s, pod.cri.look(now_s), terminal=True)
             now_s = yield from self._newer(now_s)
+            pod.cgroup = not pod.pod.deleted
             self._report(now_s, pod.snapshot, terminal=True)
-            state.terminate(pod, now_s)
+            ended.finish(pod, now_s)
         while not pod.pod.deleted:
             self._idle = True
             now_s = yield NEVER

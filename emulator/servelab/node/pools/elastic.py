@@ -11,8 +11,9 @@ from decimal import Decimal
 from typing import Any
 
 from modelserve.api import conditions
+from modelserve.decide import placement
 from modelserve.ports import Object
-from servelab.node import admission, affinity
+from servelab.node.rules import admission
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,10 @@ class Shape:
 
 @dataclass(slots=True)
 class Place:
-    """A node with what it has left; ``pods`` are those that were found room there."""
+    """A node with what it has left; ``pods`` are those that were found room there.
+
+    ``name`` is empty for one that is not there yet: nobody can ask for it by name.
+    """
 
     name: str
     shape: Shape
@@ -48,7 +52,8 @@ class Place:
 
     def fits(self, pod: Object) -> bool:
         wanted = _wants(pod).items()
-        return accepts(pod, self.shape) and all(
+        shape = self.shape
+        return placement.accepts(pod, self.name, shape.labels, shape.taints) and all(
             self.free.get(name, Decimal(0)) >= amount for name, amount in wanted if amount
         )
 
@@ -108,14 +113,6 @@ def holds_node(pod: Object) -> bool:
     daemon = any(owner.get("kind") in ("DaemonSet", "Node") for owner in owners)
     over = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not daemon and not over
-
-
-def accepts(pod: Object, shape: Shape) -> bool:
-    """Whether selector, required node affinity and taints let the pod on such a node."""
-    to_come = ""  # Nobody can ask for it by name.
-    return affinity.attracts(pod, to_come, shape.labels) and affinity.tolerates(
-        pod, shape.taints, affinity.NOT_SCHEDULED
-    )
 
 
 def _wants(pod: Object) -> dict[str, Decimal]:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from modelserve.api import conditions, pool
 from modelserve.catalog import gpus
+from modelserve.decide import placement
 from modelserve.ports import Object
-from servelab.node import amounts
 from servelab.node.gpus import labels
 from servelab.node.pools import draining, elastic, registration
+from servelab.node.rules import amounts
 
 NEVER = float("inf")
 
@@ -204,13 +205,8 @@ def number(node_name: str) -> int:
 
 def _shape_of(node: Object) -> elastic.Shape:
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    taints = [
-        taint
-        for taint in node["spec"].get("taints") or ()
-        if not taint["key"].startswith("node.kubernetes.io/")
-    ]
     found = {name: amounts.parse(str(amount)) for name, amount in allocatable.items()}
-    return elastic.Shape(node["metadata"]["labels"], taints, found)
+    return elastic.Shape(node["metadata"]["labels"], placement.lasting(node), found)
 
 
 def free_names(name: str, taken: Iterable[str], count: int) -> list[str]:

@@ -10,9 +10,10 @@ from modelserve import errors
 from modelserve.api.pool import ElasticNodes, GPUPoolSpec
 from modelserve.catalog import gpus
 from modelserve.ports import Object
-from servelab.node import addresses, amounts
 from servelab.node.gpus import claims, labels, slices
+from servelab.node.machines import addresses
 from servelab.node.pools import registration
+from servelab.node.rules import amounts
 
 # Where in a spec, as keys and numbers.
 Place = tuple[str | int, ...]
@@ -51,10 +52,10 @@ def flaws(name: str, spec: GPUPoolSpec) -> Iterator[tuple[Place, str]]:
     yield from _small(spec)
     known = {f"{name}-{number}" for number in range(spec.node_most)}
     for number, fault in enumerate(spec.faults):
-        for node in fault.nodes:
+        for place, node in enumerate(fault.nodes):
             if node not in known:
                 what = f"pool {name} never has a node {node}: the first is {name}-0"
-                yield ("faults", number, "nodes"), what
+                yield ("faults", number, "nodes", place), what
         if fault.gpus is not None and fault.gpus > spec.gpus_per_node:
             what = f"{fault.gpus} GPUs are more than the {spec.gpus_per_node} of a node; name fewer"
             yield ("faults", number, "gpus"), what

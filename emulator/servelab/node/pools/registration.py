@@ -13,6 +13,12 @@ from servelab.node.gpus import labels, slices
 HOST_ARCHITECTURE = "amd64"
 LONGEST_LABEL = 63
 HUGE_PAGES = ("hugepages-1Gi", "hugepages-2Mi")
+# What kubelets declare that they can do, and since when, as far as it is done here.
+DECLARED = {
+    "ExtendWebSocketsToKubelet": (1, 36),
+    "InPlacePodLevelResourcesVerticalScaling": (1, 36),
+    "InPlacePodVerticalScalingInitContainers": (1, 36),
+}
 # What runc does for a kubelet, as containerd 2.4 tells it.
 HANDLER = {"recursiveReadOnlyMounts": True, "userNamespaces": False}
 _HEALTHY = (
@@ -204,6 +210,7 @@ def render_status(
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},
         "features": {"supplementalGroupsPolicy": True},
+        "declaredFeatures": _declared(spec.kubelet.version),
         # What containerd tells of runc; without a name, of the default.
         "runtimeHandlers": [{"name": each, "features": HANDLER} for each in ("", "runc")],
         "nodeInfo": {
@@ -219,6 +226,11 @@ def render_status(
             "architecture": HOST_ARCHITECTURE,
         },
     }
+
+
+def _declared(version: str) -> list[str]:
+    major, minor = version.removeprefix("v").split(".")[:2]
+    return [name for name, since in sorted(DECLARED.items()) if (int(major), int(minor)) >= since]
 
 
 def devices_at_s(node: Object) -> float | None:

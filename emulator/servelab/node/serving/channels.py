@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from aiohttp import WSMsgType, web
+from aiohttp import web
 
 from modelserve import errors
-from servelab.node.serving import connections, upgrading
+from servelab.node.serving import connections, upgrading, websockets
 
 SPOKEN = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
-SPOKEN_OVER_WEBSOCKET = ("v5.channel.k8s.io", "v4.channel.k8s.io", "channel.k8s.io")
+# A kubelet answers it, and speaks SPDY with containerd, which answers all that is older.
+TRANSLATED = "v5.channel.k8s.io"
 STREAMS_REAL_S = 30.0
 _STDIN, _STDOUT, _STDERR, _STATUS, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 
@@ -112,7 +113,7 @@ class SpdyChannels:
     async def finish(self, status: Mapping[str, Any]) -> None:
         with contextlib.suppress(ConnectionResetError):
             if not self._plain_status:
-                await self._write("error", json.dumps(status).encode())
+                await self._write("error", _compact(status))
             elif status["status"] != "Success":
                 await self._write("error", str(status["message"]).encode())
             for stream in self._streams.values():
@@ -128,8 +129,9 @@ class SpdyChannels:
 class WebSocketChannels:
     """One WebSocket. From version 5 on the client can close its input."""
 
-    def __init__(self, socket: web.WebSocketResponse, wanted: Options) -> None:
+    def __init__(self, socket: websockets.Channelled, wanted: Options) -> None:
         self._socket = socket
+        self._translated = socket.protocol == TRANSLATED
         self._wanted = wanted
         self._input: asyncio.Queue[bytes] = asyncio.Queue()
         self._ended = asyncio.Event()
@@ -141,39 +143,33 @@ class WebSocketChannels:
         return await self._input.get()
 
     async def out(self, payload: bytes) -> None:
-        if self._wanted.stdout:
-            await self._send(_STDOUT, payload)
+        if self._wanted.stdout and payload:
+            await self._socket.send(_STDOUT, payload)
 
     async def err(self, payload: bytes) -> None:
-        if self._wanted.stderr:
-            await self._send(_STDERR, payload)
+        if self._wanted.stderr and payload:
+            await self._socket.send(_STDERR, payload)
 
     async def gone(self) -> None:
         await self._ended.wait()
 
     async def finish(self, status: Mapping[str, Any]) -> None:
-        plain = self._socket.ws_protocol not in SPOKEN_OVER_WEBSOCKET[:2]
         with contextlib.suppress(ConnectionResetError):
-            if not plain:
-                await self._send(_STATUS, json.dumps(status).encode())
+            if self._translated:
+                await self._socket.send(_STATUS, _compact(translated(status)))
+            elif self._socket.protocol.startswith("v4."):
+                await self._socket.send(_STATUS, _compact(status))
             elif status["status"] != "Success":
-                await self._send(_STATUS, str(status["message"]).encode())
+                await self._socket.send(_STATUS, str(status["message"]).encode())
         self._reader.cancel()
         await asyncio.gather(self._reader, return_exceptions=True)
         await self._socket.close()
 
-    async def _send(self, channel: int, payload: bytes) -> None:
-        if self._ended.is_set():
-            raise ConnectionResetError("the peer has gone")
-        await self._socket.send_bytes(bytes((channel,)) + payload)
-
     async def _receive(self) -> None:
-        async for message in self._socket:
-            if message.type is not WSMsgType.BINARY or not message.data:
-                continue
-            channel, payload = message.data[0], bytes(message.data[1:])
-            if channel == _CLOSE and payload[:1] == bytes((_STDIN,)):
-                self._input.put_nowait(b"")
+        async for channel, payload in self._socket.messages():
+            if channel == _CLOSE and self._translated:
+                if payload == bytes((_STDIN,)):
+                    self._input.put_nowait(b"")
             elif channel == _STDIN and self._wanted.stdin and payload:
                 self._input.put_nowait(payload)
         self._ended.set()
@@ -182,13 +178,16 @@ class WebSocketChannels:
 
 async def of(request: web.Request, wanted: Options) -> Channels | web.Response:
     """The streams of a request, or why there are none. Raises NoStreams."""
-    if upgrading.is_websocket(request):
-        socket = web.WebSocketResponse(protocols=SPOKEN_OVER_WEBSOCKET)
-        await socket.prepare(request)
-        found = WebSocketChannels(socket, wanted)
+    if websockets.is_asked(request):
+        new = TRANSLATED in websockets.offered(request)
+        socket = await websockets.opened(request, (TRANSLATED,) if new else websockets.SPOKEN)
+        if isinstance(socket, web.Response):
+            return socket
+        carrier = websockets.Channelled(socket)
         # Tells the client that the connection stands.
-        await socket.send_bytes(bytes((_STDOUT if wanted.stdout else _STATUS,)))
-        return found
+        lowest = _STDOUT if wanted.stdout else _STDERR if wanted.stderr else _STATUS
+        await carrier.send(lowest, b"")
+        return WebSocketChannels(carrier, wanted)
     upgraded = upgrading.to_spdy(request, SPOKEN)
     if isinstance(upgraded, web.Response):
         return upgraded
@@ -210,7 +209,26 @@ def ended(command: Sequence[str], code: int) -> Mapping[str, Any]:
     }
 
 
+def translated(status: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a kubelet makes of containerd's status for a client that it talks to itself."""
+    if status["status"] == "Success":
+        return {"metadata": {}, "status": "Success"}
+    if status["reason"] == "NonZeroExitCode":
+        (cause,) = status["details"]["causes"]
+        told = f"command terminated with exit code {cause['message']}"
+        message = f"command terminated with non-zero exit code: {told}"
+        return {"metadata": {}, **status, "message": message}
+    found = failure(status["message"])
+    code, details = found["code"], {"causes": [{"message": status["message"]}]}
+    head = {name: value for name, value in found.items() if name != "code"}
+    return {"metadata": {}, **head, "details": details, "code": code}
+
+
 def failure(why: str) -> Mapping[str, Any]:
     """The status of one that could not be run."""
     message = f"Internal error occurred: {why}"
     return {"status": "Failure", "message": message, "reason": "InternalError", "code": 500}
+
+
+def _compact(status: Mapping[str, Any]) -> bytes:
+    return json.dumps(status, separators=(",", ":")).encode()

@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from modelserve import errors
-from servelab.node import journal
+from servelab.node.pods import journal
 from servelab.node.serving import channels, dialogue, entering, hosting, inspecting
 from servelab.node.shell import inside, programs, running, terminal
 

@@ -1,12 +1,23 @@
-"""A connection taken over from HTTP that carries SPDY streams, and the streams themselves."""
+"""A connection that carries SPDY streams, and the streams themselves."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Protocol
 
 from servelab.node.serving import spdy
 
 # So much may lie unread before the peer is held back, in bytes of all streams.
 MOST_UNREAD_BYTES = 1 << 20
+
+
+class Carrier(Protocol):
+    """What bytes go out on: a transport, or a tunnel."""
+
+    def write(self, data: bytes) -> None: ...
+    def close(self) -> None: ...
+    def is_closing(self) -> bool: ...
+    def pause_reading(self) -> None: ...
+    def resume_reading(self) -> None: ...
 
 
 class Stream:
@@ -67,12 +78,14 @@ class Stream:
 
 
 class Connection(asyncio.Protocol):
-    """Takes the place of the HTTP protocol on a transport; the peer opens streams on it."""
+    """The peer opens streams on it. It takes the place of HTTP on a transport, or has a tunnel."""
 
     def __init__(
-        self, before: asyncio.BaseProtocol, refusal: Callable[[Mapping[str, str]], str]
+        self,
+        refusal: Callable[[Mapping[str, str]], str],
+        before: asyncio.BaseProtocol | None = None,
     ) -> None:
-        """``before`` hears of the connection's end; ``refusal`` says why a stream is not taken."""
+        """``refusal`` says why a stream is not taken; ``before`` hears of the connection's end."""
         self._before = before
         self._refusal = refusal
         self._reader, self._writer = spdy.Reader(), spdy.Writer()
@@ -84,12 +97,11 @@ class Connection(asyncio.Protocol):
         self._unread_bytes = 0
         self._held = False
         self.ended = asyncio.Event()
-        self._transport: asyncio.Transport | None = None
+        self._transport: Carrier | None = None
 
-    def take_over(self, transport: asyncio.Transport) -> None:
-        """Speak SPDY from now on."""
-        self._transport = transport
-        transport.set_protocol(self)
+    def attach(self, carrier: Carrier) -> None:
+        """Speak SPDY on it from now on."""
+        self._transport = carrier
 
     async def streams(self) -> AsyncIterator[Stream]:
         """Streams as the peer opens them, until the connection ends."""

@@ -9,8 +9,8 @@ from modelserve.api import names, wire
 from modelserve.catalog import gpus
 from modelserve.engines import launch as launches
 from modelserve.engines import types
-from servelab.node import podspec
 from servelab.node.gpus import slices
+from servelab.node.pods import podspec
 
 # What a vLLM calls its processes; others' are what their command line says.
 _VLLM_CORE, _VLLM_RANK = "VLLM::EngineCore", "VLLM::Worker_TP{}"

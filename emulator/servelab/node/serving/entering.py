@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modelserve.api import timestamps
-from servelab.node import podspec
 from servelab.node.gpus import labels, migtable, readings, slots, smi
+from servelab.node.pods import podspec
 from servelab.node.serving import engines, hosting, inspecting
 from servelab.node.shell import inside
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from servelab.node import usage
+from servelab.node.machines import usage
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from modelserve import ports
 from servelab.engine import metering
-from servelab.node import journal, podspec
+from servelab.node.pods import journal, podspec
 
 
 class ServedNode(Protocol):
@@ -61,8 +61,8 @@ class Host(Protocol):
         """What engines have done so far, by key."""
         ...
 
-    def dial(self, engine: str) -> str:
-        """Where the engine of that key really listens; empty while it has no address."""
+    def dial(self, engine: str, port: int = 0) -> str:
+        """Where the engine of that key listens, or a port beside its main one; empty if nowhere."""
         ...
 
 

@@ -9,8 +9,10 @@ from modelserve.api import names, timestamps
 from modelserve.api import pods as pod_facts
 from modelserve.catalog import gpus
 from servelab.engine import metering
-from servelab.node import amounts, podspec, usage
 from servelab.node.gpus import devices, migtable, readings, slots
+from servelab.node.machines import usage
+from servelab.node.pods import podspec
+from servelab.node.rules import amounts
 from servelab.node.serving import engines, hosting
 
 # Younger looks are no window to tell a rate from.

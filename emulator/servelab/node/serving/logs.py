@@ -8,7 +8,8 @@ from aiohttp import web
 
 from modelserve import errors
 from modelserve.api import timestamps
-from servelab.node import journal, wording
+from servelab.node.pods import journal
+from servelab.node.rules import wording
 from servelab.node.serving import hosting
 
 # What a kubelet says in place of the reason.

@@ -1,20 +1,17 @@
-"""From an HTTP request to a SPDY connection, or the answer of a kubelet that refuses it."""
+"""From an HTTP request to a SPDY connection, or the answer of a kubelet that refuses it.
+
+The connection takes over HTTP's, or goes through a WebSocket.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from aiohttp import web
 
-from servelab.node.serving import connections
+from servelab.node.serving import connections, tunnelling, websockets
 
 SPDY = "SPDY/3.1"
 VERSION_HEADER = "X-Stream-Protocol-Version"
 ACCEPTED_HEADER = "X-Accepted-Stream-Protocol-Versions"
-
-
-def is_websocket(request: web.Request) -> bool:
-    """Whether a WebSocket is asked for."""
-    connection = request.headers.get("Connection", "").lower()
-    return "upgrade" in connection and request.headers.get("Upgrade", "").lower() == "websocket"
 
 
 def to_spdy(
@@ -26,6 +23,8 @@ def to_spdy(
 
     ``refusal`` says of each stream's headers why it is not taken, if so.
     """
+    if "upgrade" not in request.headers.get("Connection", "").lower():
+        return _refused(500, "Upgrade request required")
     values = request.headers.getall(VERSION_HEADER, [])
     offered = [part.strip() for value in values for part in value.split(",") if part.strip()]
     if not offered:
@@ -34,19 +33,10 @@ def to_spdy(
             f"unable to upgrade: header {VERSION_HEADER} does not exist in request "
             f"with {len(request.headers)} headers",
         )
-    chosen = next((each for each in offered if each in spoken), "")
-    if not chosen:
-        answer = _refused(
-            403,
-            "unable to upgrade: unable to negotiate protocol: "
-            f"client supports [{' '.join(offered)}], server accepts [{' '.join(spoken)}]",
-        )
-        for each in spoken:
-            answer.headers.add(ACCEPTED_HEADER, each)
-        return answer
-    connection = request.headers.get("Connection", "").lower()
-    asked = request.headers.get("Upgrade", "").lower()
-    if "upgrade" not in connection or SPDY.lower() not in asked:
+    chosen = _agreed(offered, spoken)
+    if isinstance(chosen, web.Response):
+        return chosen
+    if SPDY.lower() not in request.headers.get("Upgrade", "").lower():
         return _refused(400, "unable to upgrade: missing upgrade headers in request")
     transport = request.transport
     if transport is None:
@@ -55,10 +45,35 @@ def to_spdy(
         "HTTP/1.1 101 Switching Protocols\r\n"
         f"Connection: Upgrade\r\nUpgrade: {SPDY}\r\n{VERSION_HEADER}: {chosen}\r\n\r\n"
     )
-    found = connections.Connection(request.protocol, refusal)
-    found.take_over(transport)
+    found = connections.Connection(refusal, request.protocol)
+    found.attach(transport)
+    transport.set_protocol(found)
     transport.write(head.encode())
     return found, chosen
+
+
+async def to_tunnel(
+    request: web.Request, spoken: Sequence[str]
+) -> web.WebSocketResponse | web.Response:
+    """The WebSocket of a client that wants SPDY through it, with one of those protocols."""
+    chosen = _agreed(tunnelling.protocols(request), spoken)
+    if isinstance(chosen, web.Response):
+        return chosen
+    return await websockets.opened(request, (f"{tunnelling.PREFIX}{chosen}",))
+
+
+def _agreed(offered: Sequence[str], spoken: Sequence[str]) -> str | web.Response:
+    chosen = next((each for each in offered if each in spoken), "")
+    if chosen:
+        return chosen
+    answer = _refused(
+        403,
+        "unable to upgrade: unable to negotiate protocol: "
+        f"client supports [{' '.join(offered)}], server accepts [{' '.join(spoken)}]",
+    )
+    for each in spoken:
+        answer.headers.add(ACCEPTED_HEADER, each)
+    return answer
 
 
 def _refused(status: int, text: str) -> web.Response:

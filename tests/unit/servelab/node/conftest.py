@@ -10,9 +10,11 @@ from typing import Any, Protocol
 import pytest
 
 from modelserve.api import wire
-from servelab.node import actions, images, planning, podspec, starting
-from servelab.node.context import Host
 from servelab.node.kubelet import behavior, life, resuming, state
+from servelab.node.machines import images
+from servelab.node.pods import planning, podspec, starting
+from servelab.node.rules import actions
+from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
 T0 = 1_800_000_000.0

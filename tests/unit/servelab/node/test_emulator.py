@@ -11,7 +11,8 @@ import pytest
 from modelserve import ports, testing
 from modelserve.testing import apiserver
 from servelab.engine import pool
-from servelab.node import emulator, figures, heartbeat
+from servelab.node import emulator, figures
+from servelab.node.machines import heartbeat
 from servelab.node.pools import registration
 
 TURNS = 10_000
@@ -69,7 +70,7 @@ async def test_pods_that_are_gone_are_freed_without_the_collector(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # A captured record of what this cluster refuses to write would keep the pod.
-    caplog.set_level(logging.CRITICAL, "servelab.node.writer")
+    caplog.set_level(logging.CRITICAL, "servelab.node.pods.writer")
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
     engines = pool.WorkerPool(1, 1.0)

@@ -8,7 +8,8 @@ import pytest
 from modelserve.catalog import gpus
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
-from servelab.node import figures, links
+from servelab.node import figures
+from servelab.node.machines import links
 from servelab.timing import routes
 
 GPU = gpus.find("h100-sxm")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from modelserve.api import wire
-from servelab.node import starting
+from servelab.node.pods import starting
 from servelab.timing import transfers
 
 RECORDED = json.loads(Path(__file__).with_name("kubelet-1.37.json").read_text())["scenarios"]

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from modelserve import errors
-from servelab.node import podspec
 from servelab.node.kubelet import behavior
+from servelab.node.pods import podspec
 from servelab.recording import cases
 
 

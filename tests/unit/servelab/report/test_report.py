@@ -38,4 +38,4 @@ def test_a_chart_shows_a_peak_shorter_than_a_column() -> None:
 
 
 def test_a_chart_of_nothing_says_so() -> None:
-    assert "nothing" in chart.steps([], 10.0)
+    assert chart.steps([], 10.0, label="a model") == "a model: nothing to show"

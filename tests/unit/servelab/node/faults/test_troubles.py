@@ -7,8 +7,8 @@ import pytest
 from modelserve.api import faults as api
 from modelserve.api import names
 from modelserve.api.faults import FaultType as Type
-from servelab.node import podspec
 from servelab.node.faults import ailments, troubles
+from servelab.node.pods import podspec
 
 T0 = 1_800_000_000.0
 NODE = {"metadata": {"name": "n-0", "creationTimestamp": "2027-01-15T08:00:00Z"}}

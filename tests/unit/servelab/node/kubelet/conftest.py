@@ -9,10 +9,12 @@ from typing import Any, Protocol
 import pytest
 
 from modelserve.api import names
-from servelab.node import actions, images, podspec
 from servelab.node.checks import recording, surroundings
-from servelab.node.context import Host
 from servelab.node.kubelet import behavior, life, resuming, state
+from servelab.node.machines import images
+from servelab.node.pods import podspec
+from servelab.node.rules import actions
+from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
 T0 = 1_800_000_000.4

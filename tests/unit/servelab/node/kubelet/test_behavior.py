@@ -7,8 +7,8 @@ import pytest
 
 from modelserve import errors
 from modelserve.api import names
-from servelab.node import podspec
 from servelab.node.kubelet import behavior
+from servelab.node.pods import podspec
 
 
 def pod(words: Any, annotation: str = names.BEHAVIOR, **container: Any) -> podspec.Pod:
@@ -79,3 +79,12 @@ def test_who_ignores_sigterm_as_first_process(command: list[str], ignores: bool)
 def test_given_words_win_over_the_command() -> None:
     said = behavior.parse(pod({"a": {"termAfterSeconds": 1}}, command=["sleep", "9"]))
     assert not said["a"].ignores_term
+
+
+def test_an_engine_that_its_image_lacks_is_no_engine_and_ends_as_it_would_there() -> None:
+    words = ["python3", "-m", "sglang.launch_server"]
+    said = behavior.parse(pod({}, image="vllm/vllm-openai", command=words))["a"]
+    assert (said.listen, said.exit_code, said.start_error) == (False, 1, "")
+    assert said.log[0].endswith("(ModuleNotFoundError: No module named 'sglang')")
+    absent = behavior.parse(pod({}, image="vllm/vllm-openai", command=["sglang", "serve"]))["a"]
+    assert absent.start_error == 'exec: "sglang": executable file not found in $PATH'

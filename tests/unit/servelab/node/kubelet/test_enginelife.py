@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from modelserve.api import wire
-from servelab.node import actions, starting
+from servelab.node.pods import starting
+from servelab.node.rules import actions
 
 T0 = 1_800_000_000.0  # when every played pod begins
 PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 2, "failureThreshold": 60}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from servelab.node import configuration
+from servelab.node.rules import configuration
 
 PROBE = {"httpGet": {"path": "/health", "port": 8000}, "periodSeconds": 1}
 INIT = {"name": "init", "image": "docker.io/library/busybox:1", "imagePullPolicy": "IfNotPresent"}

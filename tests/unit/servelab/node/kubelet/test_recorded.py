@@ -15,6 +15,7 @@ FILES = (
     "kubelet-1.37.2-cases.json",
     "kubelet-1.37.2-rules.json",
     "kubelet-1.37.2-varied.json",
+    "kubelet-1.37.2-devices.json",
 )
 SCENARIOS = [each for name in FILES for each in comparing.read(RECORDINGS / name)]
 HERE = comparing.Place("default", "node-0")

@@ -49,7 +49,7 @@ async def test_a_pool_changed_to_an_unknown_gpu_leaves_its_nodes_as_they_are(gro
         ),
         (
             {"faults": [{"type": "NodeLost", "nodes": ["no-such"]}]},
-            "spec.faults.0.nodes: pool dgx never has a node no-such: the first is dgx-0",
+            "spec.faults.0.nodes.0: pool dgx never has a node no-such: the first is dgx-0",
         ),
         (
             {"labels": {"kubernetes.io/hostname": "a"}},

@@ -139,3 +139,19 @@ def test_amds_labeller_tells_of_the_card_in_both_its_ways() -> None:
     assert labels["amd.com/gpu.product-name"] == "AMD_Instinct_MI300X_OAM"
     assert labels["amd.com/gpu.device-id"] == "74a1"
     assert labels["beta.amd.com/gpu.cu-count.304"] == "8"
+
+
+@pytest.mark.parametrize(
+    ("version", "declared"), [("v1.37.2", True), ("v1.36.0", True), ("v1.35.9", False)]
+)
+def test_kubelets_declare_what_they_can_do_from_the_version_on_that_can(
+    version: str, declared: bool
+) -> None:
+    pool = spec(kubelet={"version": version})
+    status = registration.render_status("dgx-0", pool, gpus.find("h100"), KUBELET)
+    found = [
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+    ]
+    assert status["declaredFeatures"] == (found if declared else [])

@@ -12,8 +12,8 @@ from aiohttp import test_utils
 
 from modelserve.api import names
 from servelab.engine import metering
-from servelab.node import journal, podspec
 from servelab.node.gpus import devices
+from servelab.node.pods import journal, podspec
 from servelab.node.serving import inspecting, server, spdy
 
 NOW_S = 1_800_000_000.0
@@ -112,8 +112,8 @@ class Host:
     scale: float = 1.0
     dials: dict[str, str] = field(default_factory=dict)
 
-    def dial(self, engine: str) -> str:
-        return self.dials.get(engine, "")
+    def dial(self, engine: str, port: int = 0) -> str:
+        return self.dials.get(f"{engine}:{port}" if port else engine, "")
 
     def unix_s(self) -> float:
         return self.now_s

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from servelab.node import journal
+from servelab.node.pods import journal
 
 V4 = "v4.channel.k8s.io"
 
@@ -131,7 +131,7 @@ async def test_a_websocket_does_as_well(http: Any) -> None:
         messages = [message.data async for message in socket]
     assert socket.protocol == "v5.channel.k8s.io"
     assert messages[:2] == [b"\x01", b"\x01plain\n"]
-    assert json.loads(messages[-1][1:]) == {"status": "Success"}
+    assert json.loads(messages[-1][1:]) == {"metadata": {}, "status": "Success"}
 
 
 async def test_a_websocket_can_close_its_input(http: Any) -> None:

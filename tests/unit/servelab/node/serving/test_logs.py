@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from servelab.node import journal
+from servelab.node.pods import journal
 from servelab.node.serving import logs
 
 PATH = "/containerLogs/default/plain/main"

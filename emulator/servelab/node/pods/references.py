@@ -1,0 +1,46 @@
+"""Asks the API server for what a pod is made of: ConfigMaps, Secrets, claims."""
+
+from modelserve import errors, ports
+from servelab.node.pods import podspec
+from servelab.node.rules import configuration
+
+_CLAIMS = ports.Resource("", "v1", "persistentvolumeclaims", configuration.CLAIM)
+_KINDS = {"Secret": ports.SECRETS, "ConfigMap": ports.CONFIG_MAPS, configuration.CLAIM: _CLAIMS}
+
+
+async def missing(cluster: ports.Cluster, pod: podspec.Pod) -> configuration.Missing:
+    """Look for everything the pod names."""
+    wanted = {spec.name: configuration.references(spec) for spec in pod.containers}
+    mounts = configuration.volumes(pod)
+    every = {reference for found in wanted.values() for reference in found}
+    every |= {reference for volume in mounts for reference in volume.references}
+    found = {
+        (reference.kind, reference.name): keys
+        for reference in every
+        if (keys := await _keys(cluster, pod.namespace, reference)) is not None
+    }
+    environment = {
+        spec.name: configuration.fault(pod.namespace, wanted[spec.name], found)
+        or configuration.path_fault(spec, found)
+        for spec in pod.containers
+    }
+    return configuration.Missing(
+        environment,
+        configuration.mount_faults(pod.namespace, mounts, found),
+        configuration.claim_fault(pod.namespace, mounts, found),
+    )
+
+
+async def _keys(
+    cluster: ports.Cluster, namespace: str, reference: configuration.Reference
+) -> frozenset[str] | None:
+    """The keys it has; None if it does not exist. What we may not see counts as complete."""
+    try:
+        found = await cluster.get(_KINDS[reference.kind], namespace, reference.name)
+    except errors.NotFound:
+        return None
+    except errors.ClusterError:
+        return frozenset(reference.keys)
+    if reference.kind == configuration.CLAIM:
+        return frozenset([(found.get("status") or {}).get("phase", "")])
+    return frozenset({**(found.get("data") or {}), **(found.get("binaryData") or {})})

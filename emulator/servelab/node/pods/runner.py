@@ -1,0 +1,292 @@
+"""Drives the life of one pod: carries out its actions, wakes it in time, brings it its inputs."""
+
+import asyncio
+import dataclasses
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from modelserve import ports
+from modelserve.api import names, timestamps
+from modelserve.api.faults import FaultType
+from servelab.engine import stamps
+from servelab.node.kubelet import resuming
+from servelab.node.kubelet.runtime import NEVER
+from servelab.node.machines import machine
+from servelab.node.pods import (
+    beginning,
+    enginecontrol,
+    journal,
+    planning,
+    podspec,
+    references,
+    turns,
+    watched,
+    writer,
+)
+from servelab.node.rules import actions, admission, profiles
+from servelab.node.services import Services
+
+log = logging.getLogger(__name__)
+
+# Between two looks for a ConfigMap or Secret that is missing.
+CONFIGURATION_REAL_S = 2.0
+
+
+class PodRunner:
+    """One pod on one emulated node. ``start`` it once; ``gone`` when its object has disappeared."""
+
+    def __init__(
+        self,
+        pod: podspec.Pod,
+        node: machine.Machine,
+        services: Services,
+        rejection: admission.Rejection | None = None,
+    ) -> None:
+        """``rejection`` says why the node does not admit it, if so."""
+        self.node = node
+        self.journals: dict[str, journal.Journal] = {}
+        self._services = services
+        self._plan = planning.of_pod(pod, node.facts, node.host.images)
+        node.links.learn(self._plan.links)
+        self.life = beginning.life_of(pod, self._plan, node, services, rejection)
+        self._brief = node.brief and not self._plan.engines
+        self._writer = writer.PodWriter(
+            services.cluster, pod.raw, services.writes, rng=services.rng
+        )
+        self._unseen: podspec.Pod | None = None
+        self._turns = turns.Turns(self._turn, services.unix_s, self._failed)
+        self._due_s = NEVER
+        self._began_s = services.unix_s()
+        self._engine_control = enginecontrol.EngineControl(
+            *(self.life, self._plan, services.engines, services.unix_s),
+            *(self._turns.soon, self.logged),
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+        self._wrong_faults = ""
+        self._served = any(each.returning for each in self.life.state.engines.values())
+        self.befall()
+
+    @property
+    def pod(self) -> podspec.Pod:
+        return self.life.pod
+
+    def xid(self, container: str) -> int:
+        """Number of the XID error that the container's GPUs have; 0 for none."""
+        found = self.life.state.faults.holding(FaultType.XID, self._services.unix_s(), container)
+        return 0 if found is None else found.xid
+
+    @property
+    def returning(self) -> bool:
+        """Whether an engine that served before a restart of ours does not yet, or nobody knows."""
+        engines = self.life.state.engines.values()
+        return self._served and (any(e.returning for e in engines) or self.writing)
+
+    @property
+    def writing(self) -> bool:
+        """Whether something of it is still to be written."""
+        return not self._writer.idle
+
+    def entry(self, container: str) -> Mapping[str, Any] | None:
+        """What the pod's status tells of the container; None if there is none of that name."""
+        return self.life.entry(container)
+
+    def start(self) -> None:
+        """Begin to drive it."""
+        if self._plan.fault:
+            self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
+        self.see(self.pod)
+        work = [self._configured(), self._writer.run(self._mute)]
+        if self._plan.engines:
+            work.append(self._engine_control.run())
+        self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+
+    def annotate(self, annotations: Mapping[str, str]) -> None:
+        """Write these on the pod."""
+        self._writer.annotate(annotations)
+
+    def hear(self, pod: ports.Object) -> None:
+        """The watch told of the pod as it stands now."""
+        if watched.is_echo(pod, self.pod, self._writer.version):
+            self.life.state.pod = dataclasses.replace(self.pod, raw=pod)
+        elif not watched.is_removed(pod):
+            self.see(podspec.parse(pod))
+
+    def see(self, pod: podspec.Pod) -> None:
+        """Take in the pod as it stands now."""
+        if self._cut_off():
+            self._unseen = pod
+            return
+        now, meta = self._services.unix_s(), pod.raw["metadata"]
+        news = pod.annotations.get(names.FAULTS) != self.pod.annotations.get(names.FAULTS)
+        if planning.images_of(pod) != planning.images_of(self.pod):
+            found = planning.of_pod(pod, self.node.facts, self.node.host.images)
+            self.life.extend(found.works, found.behaviors, found.images)
+        self.life.update(pod, now)
+        if news:
+            self.befall()
+        if meta.get("deletionTimestamp"):
+            # The stamp is the deadline, cut to seconds; the grace from now on is exact but for
+            # pods that were going before we came.
+            grace = float(meta.get("deletionGracePeriodSeconds") or 0)
+            self.life.delete(min(now + grace, timestamps.parse_time(meta["deletionTimestamp"]) + 1))
+        self._reassert(pod)
+        self._turns.soon()
+
+    def back(self) -> None:
+        """Its node may reach the API server again, and sees what it missed."""
+        if self._unseen is not None and not self._cut_off():
+            pod, self._unseen = self._unseen, None
+            self.see(pod)
+
+    def _cut_off(self) -> bool:
+        return self.node.trouble.ailment(self._services.unix_s()).cut_off
+
+    def _mute(self) -> bool:
+        return self._cut_off() or not self._services.may_write(self.node.name)
+
+    def befall(self) -> None:
+        """What goes wrong with it may have changed: by its own annotation, or for its node."""
+        began_s = resuming.began_real_s(self.pod) if resuming.begun(self.pod) else self._began_s
+        faults, wrong = self.node.trouble.of_pod(self.pod, began_s)
+        if wrong and wrong != self._wrong_faults:
+            self.node.sink.emit(self._subject(), "Warning", "InvalidFaults", wrong)
+        self._wrong_faults = wrong
+        self.life.befall(faults, self._services.unix_s())
+        self._turns.soon()
+
+    def moved(self) -> None:
+        """A pull or a load of its ends at another time than was told."""
+        self.life.moved(self._services.unix_s())
+        self._turns.soon()
+
+    def exited(self, key: str, code: int) -> None:
+        """The engine of that key went with its worker process."""
+        if (container := self._engine_control.container(key)) is not None:
+            self.life.exited(container, code, self._services.unix_s())
+        self._turns.soon()
+
+    def wrote(self, key: str, line: str) -> None:
+        """The engine of that key wrote a line."""
+        if (container := self._engine_control.container(key)) is not None:
+            self.logged(container, line)
+
+    def logged(self, container: str, line: str) -> None:
+        """A container wrote a line."""
+        now = self._services.unix_s()
+        self.life.wrote(container, line, now)
+        self._journal(container).append(now, line)
+
+    async def leave(self) -> None:
+        """Another process goes on with the pod: stop at once, and end our engine in silence."""
+        await self.stop()
+        await self._silence()
+
+    async def gone(self) -> None:
+        """The object is gone: stop at once, end the engine, give the address back."""
+        await self.stop()
+        self._services.addresses.free(self.pod.uid)
+        self.node.left(self.pod.uid, self._services.unix_s())
+        for action in self.life.removed(self._services.unix_s()):
+            self._do(action)
+        for key in self.life.pulls():
+            self.node.host.images.abandon(key)
+        self.node.ration.forget(self.pod.uid)
+        await self._silence()
+
+    async def _silence(self) -> None:
+        """Its engines end, and whoever reads a log has seen all of it."""
+        await self._engine_control.kill_all()
+        for found in self.journals.values():
+            found.end()
+
+    async def stop(self) -> None:
+        """Stop driving; the engine and the pod stay as they are.
+
+        It and its parts hold each other until now: left to the collector, thousands would pile up.
+        """
+        self._turns.end()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        await self._engine_control.stop()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._failed(error)
+
+    def _failed(self, error: BaseException) -> None:
+        log.error("pod %s/%s", self.pod.namespace, self.pod.name, exc_info=error)
+
+    def _turn(self) -> float:
+        """Let everything happen that is due; returns when something is due next."""
+        now = self._services.unix_s()
+        taken, due_s = self.life.advance(now)
+        if now > self._due_s:
+            self._services.late(now - self._due_s, any(map(_is_phase, taken)))
+        for action in taken:
+            self._do(action)
+        self._due_s = due_s
+        return due_s
+
+    async def _configured(self) -> None:
+        """Look for what it needs of others: before it begins, and until nothing is missing."""
+        missing = await self._misses()
+        self._turns.begin()
+        while missing and not self.life.finished:
+            await self._services.sleep_real(CONFIGURATION_REAL_S)
+            missing = await self._misses()
+            self._turns.soon()
+
+    async def _misses(self) -> bool:
+        self.life.state.missing = await references.missing(self._services.cluster, self.pod)
+        return bool(self.life.state.missing)
+
+    def _do(self, action: actions.Action) -> None:
+        match action:
+            case actions.WriteStatus(status):
+                if not (self._brief and profiles.can_wait(status)):
+                    self._writer.status(status)
+            case actions.Annotate(annotations):
+                self._writer.annotate(annotations)
+            case actions.Emit():
+                self._emit(action)
+            case actions.Log(container, at, line):
+                self._journal(container).append(at, stamps.stamped(line, at))
+            case actions.NewLog(container):
+                self._journal(container).rotate()
+            case actions.Command():
+                self._engine_control.put(action)
+            case actions.Slow(path, factor):
+                self.node.slow(self.pod.uid, path, factor, self._services.unix_s())
+            case actions.Delete():
+                self._writer.delete()
+            case actions.ImagesChanged():
+                self.node.images_changed()
+
+    def _emit(self, event: actions.Emit) -> None:
+        if self._brief and not profiles.is_told(event.kind):
+            return
+        if self.node.ration.lets(self.pod.uid, event.kind, self._services.unix_s()):
+            told = (event.kind, event.reason, event.message)
+            self.node.sink.emit(self._subject(), *told, field_path=event.field_path)
+
+    def _reassert(self, pod: podspec.Pod) -> None:
+        """After a lapse the node controller set the pod unready: a kubelet takes that back."""
+        sent, version = self._writer.sent, self._writer.version
+        if sent is not None and not self.writing and watched.is_overwritten(pod.raw, sent, version):
+            self._writer.again()
+
+    def _journal(self, container: str) -> journal.Journal:
+        return self.journals.setdefault(container, journal.Journal())
+
+    def _subject(self) -> ports.Object:
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": self.pod.raw["metadata"]}
+
+
+def _is_phase(action: actions.Action) -> bool:
+    """Whether it tells that a phase of a start has begun or ended."""
+    return isinstance(action, actions.Annotate) and names.PHASES in action.annotations

@@ -1,0 +1,1 @@
+"""What a kubelet admits, tells and says, word for word. Pure."""

@@ -1,0 +1,200 @@
+"""Writes of one pod: in order, newest only, until they succeed."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from modelserve import errors, ports
+from servelab.node.pods import writer
+
+POD = {"metadata": {"namespace": "default", "name": "p", "uid": "u-1"}}
+
+
+class FakeCluster:
+    """Notes what is written; fails first as told."""
+
+    def __init__(self, failures: Sequence[Exception] = ()) -> None:
+        self.calls: list[tuple[str, Any]] = []
+        self.failures = list(failures)
+        self.patches = 0
+
+    async def patch(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        body: Any,
+        *,
+        content_type: str = "",
+        subresource: str = "",
+        manager: str = "",
+    ) -> ports.Object:
+        await asyncio.sleep(0)
+        if self.failures:
+            raise self.failures.pop(0)
+        assert subresource == "status"
+        for kind, told in (
+            ("annotations", body["metadata"].get("annotations")),
+            ("status", body.get("status")),
+        ):
+            if told is not None:
+                self.calls.append((kind, told))
+        self.patches += 1
+        return {"metadata": {"resourceVersion": str(len(self.calls))}}
+
+    async def delete(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        uid: str = "",
+    ) -> None:
+        self.calls.append(("delete", (grace_s, uid)))
+
+
+def make(cluster: FakeCluster) -> writer.PodWriter:
+    return writer.PodWriter(cluster, POD, asyncio.Semaphore(4))  # type: ignore[arg-type]
+
+
+async def finish(pod: writer.PodWriter) -> None:
+    """Delete the pod, and write all that is asked for."""
+    pod.delete()
+    async with asyncio.timeout(10):
+        await pod.run()
+
+
+async def test_annotations_go_with_the_status_and_the_deletion_last() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.status({"phase": "Failed"})
+    pod.annotate({"a": "1"})
+    await finish(pod)
+    assert [kind for kind, _ in cluster.calls] == ["annotations", "status", "delete"]
+    assert cluster.patches == 1
+
+
+async def test_what_was_asked_for_during_a_write_is_written_after_it() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.annotate({"a": "1", "b": "1"})
+    writing = asyncio.create_task(pod.run())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    pod.annotate({"a": "2"})
+    pod.delete()
+    await writing
+    assert cluster.calls[:2] == [("annotations", {"a": "1", "b": "1"}), ("annotations", {"a": "2"})]
+
+
+async def test_only_the_newest_status_is_written() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.status({"phase": "Pending"})
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls[0] == ("status", {"phase": "Running"})
+
+
+async def test_the_deletion_is_of_this_very_pod_without_grace() -> None:
+    cluster = FakeCluster()
+    await finish(make(cluster))
+    assert cluster.calls == [("delete", (0, "u-1"))]
+
+
+@pytest.mark.parametrize("error", [errors.Unavailable("busy", 503), errors.Conflict("changed")])
+async def test_what_failed_is_tried_again(error: Exception) -> None:
+    cluster = FakeCluster([error])
+    pod = make(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls[0] == ("status", {"phase": "Running"})
+
+
+async def test_a_pod_that_is_gone_ends_the_writing() -> None:
+    cluster = FakeCluster([errors.NotFound("gone", 404)])
+    pod = make(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert cluster.calls == []
+
+
+async def test_what_the_server_refuses_is_left() -> None:
+    cluster = FakeCluster([errors.Invalid("no", 422)])
+    pod = make(cluster)
+    pod.status({"phase": "Nonsense"})
+    await finish(pod)
+    assert cluster.calls == [("delete", (0, "u-1"))]
+
+
+BAD_DAYS = [
+    errors.Unavailable("away"),
+    errors.Conflict("changed", 409),
+    errors.Expired("too old", 410),
+    errors.Unavailable("slow down", 429, "TooManyRequests", 3.0),
+    errors.Unavailable("internal error", 500),
+    errors.Forbidden("not yet", 403),
+]
+
+
+@pytest.mark.parametrize("error", BAD_DAYS, ids=str)
+async def test_a_bad_day_of_the_api_server_loses_no_status(error: Exception) -> None:
+    cluster = FakeCluster([error] * 20)
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    pod.annotate({"a": "1"})
+    await finish(pod)
+    assert cluster.calls[:2] == [("annotations", {"a": "1"}), ("status", {"phase": "Running"})]
+    assert len(waits) == 20
+
+
+async def test_pauses_grow_so_that_nothing_is_flooded() -> None:
+    cluster = FakeCluster([errors.Unavailable("away")] * 10)
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert sum(waits) > 10
+    assert all(before < after for before, after in zip(waits[:5:2], waits[2:7:2], strict=True))
+
+
+async def test_the_pause_is_what_the_server_asks_for() -> None:
+    cluster = FakeCluster([errors.Unavailable("slow down", 429, "TooManyRequests", 7.0)])
+    pod, waits = patient(cluster)
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert waits == [7.0]
+
+
+async def test_a_status_that_came_while_the_server_was_away_is_the_one_that_is_written() -> None:
+    cluster = FakeCluster([errors.Unavailable("away")])
+    pod, _ = patient(cluster, lambda: pod.status({"phase": "Failed"}))
+    pod.status({"phase": "Running"})
+    await finish(pod)
+    assert [told for kind, told in cluster.calls if kind == "status"] == [{"phase": "Failed"}]
+
+
+def patient(
+    cluster: FakeCluster, meanwhile: Callable[[], None] = lambda: None
+) -> tuple[writer.PodWriter, list[float]]:
+    """A writer that does not wait, but notes for how long it would have."""
+    waits: list[float] = []
+
+    async def sleep_real(seconds: float) -> None:
+        waits.append(seconds)
+        meanwhile()
+        await asyncio.sleep(0)
+
+    return (
+        writer.PodWriter(
+            cluster,  # type: ignore[arg-type]
+            POD,
+            asyncio.Semaphore(4),
+            sleep_real=sleep_real,
+            rng=random.Random(1),
+        ),
+        waits,
+    )
