@@ -19,7 +19,8 @@ def take() -> bool:
         os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     except OSError:
         return False
-    _tell_autogroup(NICENESS)
+    with contextlib.suppress(OSError):
+        _AUTOGROUP.write_text(str(NICENESS))
     return True
 
 
@@ -27,8 +28,3 @@ def give_back() -> None:
     """Be one among all again: a child has what its parent took. Call it in a session of its own."""
     if os.getpriority(os.PRIO_PROCESS, 0) < 0:
         os.setpriority(os.PRIO_PROCESS, 0, 0)
-
-
-def _tell_autogroup(niceness: int) -> None:
-    with contextlib.suppress(OSError):
-        _AUTOGROUP.write_text(str(niceness))

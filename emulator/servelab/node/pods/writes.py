@@ -1,6 +1,6 @@
 """Room for writes to the API server: what pods are goes first, what is told of them behind it.
 
-A hundred pods that start at once are seen twice as soon as if their events went along.
+So a hundred pods that start at once are seen sooner: what phases they are in, before what was said.
 """
 
 import asyncio
