@@ -126,7 +126,7 @@ def _section(report: Report, date: str) -> str:
     lines = [f"## {report.bench}", "", f"{date}, {_place(report)}.", ""]
     lines += ["| figure | measured | goal | samples |", "|---|---|---|---|"]
     lines += [
-        f"| {one.name} | {shown(one.value, one.unit)} | {_goal(one)} | {one.samples} |"
+        f"| {one.name} | {_measured(one)} | {_goal(one)} | {one.samples} |"
         for one in report.figures
     ]
     return "\n".join(lines)
@@ -135,7 +135,18 @@ def _section(report: Report, date: str) -> str:
 def _row(one: Figure) -> str:
     missed = "  missed" if one.met is False else ""
     measured = shown(one.value, one.unit)
-    return f"{one.name:<36}{measured:>14}{_goal(one):>14}{one.samples:>10}{missed}"
+    return f"{one.name:<36}{measured:>14}{_goal(one):>14}{one.samples:>10}{missed}{_between(one)}"
+
+
+def _measured(one: Figure) -> str:
+    return shown(one.value, one.unit) + _between(one)
+
+
+def _between(one: Figure) -> str:
+    if one.extremes is None:
+        return ""
+    lowest, highest = (shown(value, one.unit) for value in one.extremes)
+    return f" ({lowest} to {highest} in {one.runs} runs)"
 
 
 def _goal(one: Figure) -> str:

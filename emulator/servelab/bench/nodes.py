@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from modelserve import ports
+from modelserve.adapters import events as eventsink
 from modelserve.api import names, timestamps
 from servelab.bench import barewriter, exposition, figure, fleet, soak
 from servelab.bench.registry import Say
@@ -23,10 +24,13 @@ from servelab.cluster import local, reporting
 PODS = 400
 NODES = 100
 STARTING = 100
+BURSTS = 5
 MANY = 1000
 MINUTES = 1.0
 CYCLES = 20
+# A minute is how long a pod's events are rationed, ten how long they may be counted up.
 WARM_REAL_S = 75.0
+SOAK_WARM_REAL_S = eventsink.AGGREGATE_REAL_S + 60.0
 CYCLE_PODS = 50
 SETTLE_REAL_S = 20.0
 CATCH_UP_REAL_S = 5.0
@@ -58,22 +62,25 @@ ENGINE: Mapping[str, Any] = {
 STARTS = {names.WARM_UP_SECONDS: "5", names.IMAGE_SIZE: "400MB"}
 
 
-def run(samples: int | None, say: Say, minutes: float = MINUTES) -> Sequence[figure.Figure]:
+def run(
+    samples: int | None, say: Say, minutes: float = MINUTES, soak_min: float | None = None
+) -> Sequence[figure.Figure]:
     """Start a cluster of its own, measure, stop it.
 
-    ``samples``: pods of each Deployment; ``minutes``: how long the many nodes are watched.
+    ``samples``: pods of each Deployment; ``minutes``: how long the many nodes are watched;
+    ``soak_min``: how long pods come and go once all that is remembered for a time is.
     """
     with tempfile.TemporaryDirectory(prefix="servelab-bench-") as directory:
         with reporting.closing(reporting.for_stream()) as reporter:
             cluster = local.LocalCluster(fleet.options(Path(directory)), reporter).start()
         try:
-            return asyncio.run(_measure(cluster, samples or PODS, minutes, say))
+            return asyncio.run(_measure(cluster, samples or PODS, minutes, soak_min, say))
         finally:
             cluster.stop()
 
 
 async def _measure(
-    cluster: local.LocalCluster, pods: int, minutes: float, say: Say
+    cluster: local.LocalCluster, pods: int, minutes: float, soak_min: float | None, say: Say
 ) -> Sequence[figure.Figure]:
     async with fleet.Fleet.open(cluster) as found:
         bench = Bench(found, say)
@@ -83,7 +90,7 @@ async def _measure(
             lambda: bench.share(pods),
             lambda: bench.fast(pods),
             bench.phases,
-            bench.soak,
+            lambda: bench.soak(None if soak_min is None else soak_min * 60),
             lambda: bench.many(minutes * 60),
         )
         figures: list[figure.Figure] = []
@@ -175,8 +182,15 @@ class Bench:
 
     async def phases(self) -> Sequence[figure.Figure]:
         """Engines that start at once: how late a phase ends, and is to be seen."""
-        self._say(f"{STARTING} engines that start at once")
         await self._fleet.pool(NODES, **STORAGE)
+        bursts: list[tuple[figure.Figure, ...]] = []
+        while len(bursts) < BURSTS:
+            self._say(f"{STARTING} engines that start at once, {len(bursts) + 1} of {BURSTS}")
+            bursts.append(await self._burst())
+        return [figure.median(runs) for runs in zip(*bursts, strict=True)]
+
+    async def _burst(self) -> tuple[figure.Figure, ...]:
+        self._fleet.phases.clear()
         with self._fleet.halted():
             await self._fleet.put("engine", STARTING, ENGINE, STARTS)
         name = "servelab_phase_delay_seconds"
@@ -186,31 +200,27 @@ class Bench:
         after = exposition.buckets(self._fleet.emulator_metrics(), name)
         await self._fleet.take_away("engine")
         delays = exposition.between(before, after)
+        late_s, ends = exposition.quantile(delays, 0.99), int(max(delays.values(), default=0))
         return (
-            figure.Figure(
-                "phase_delay_p99",
-                exposition.quantile(delays, 0.99),
-                "s",
-                "lower",
-                0.05,
-                int(max(delays.values(), default=0)),
-            ),
+            figure.Figure("phase_delay_p99", late_s, "s", "lower", 0.05, ends),
             figure.quantile("phase_visible_p99", list(self._fleet.phases.values()), 0.99, "s", 0.5),
         )
 
-    async def soak(self) -> Sequence[figure.Figure]:
-        """Memory over cycles of pods that come and go, once what is remembered for a minute is."""
-        self._say(f"{CYCLE_PODS} pods that come and go, for {WARM_REAL_S:.0f} s and {CYCLES} times")
-        warm_at_s = time.monotonic() + WARM_REAL_S
+    async def soak(self, duration_s: float | None) -> Sequence[figure.Figure]:
+        """Memory over cycles of pods that come and go; see SOAK_WARM_REAL_S."""
+        warm_s = WARM_REAL_S if duration_s is None else SOAK_WARM_REAL_S
+        rest = f"{CYCLES} times" if duration_s is None else f"{duration_s:.0f} s"
+        self._say(f"{CYCLE_PODS} pods that come and go, for {warm_s:.0f} s and {rest}")
+        warm_at_s = time.monotonic() + warm_s
         samples: list[tuple[float, float]] = []
-        while len(samples) < CYCLES:
+        while len(samples) < CYCLES or time.monotonic() < warm_at_s + (duration_s or 0.0):
             await self._fleet.put("cycle", CYCLE_PODS, fleet.PLAIN, {})
             await self._fleet.all_ready("cycle", CYCLE_PODS)
             await self._fleet.take_away("cycle")
             if time.monotonic() >= warm_at_s:
                 samples.append((float(len(samples)), float(self._fleet.usage().rss_bytes)))
         grown = soak.growth(samples)
-        unit, count = "bytes/pod", CYCLES * CYCLE_PODS
+        unit, count = "bytes/pod", len(samples) * CYCLE_PODS
         return (
             figure.Figure(
                 "rss_growth_bytes_per_pod", grown.bytes_per_s / CYCLE_PODS, unit, samples=count

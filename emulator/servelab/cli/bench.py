@@ -32,7 +32,8 @@ from servelab.cli import completing
     "--soak",
     type=click.FloatRange(min=0.1),
     metavar="MINUTES",
-    help="How long the bench `engine` watches its memory under load.  [default: 0.5]",
+    help="How long memory is watched: of an engine under load  [default: 0.5], or of the "
+    "emulator of `nodes` while pods come and go, after eleven minutes  [default: 20 rounds].",
 )
 @click.option(
     "--minutes",
@@ -91,10 +92,12 @@ def _renew(page: Path, report: figure.Report) -> None:
 def _own(name: str | None, **given: float | None) -> dict[str, float]:
     """The options of one bench alone, as far as they were given. UsageError for another's."""
     settings = {key: value for key, value in given.items() if value is not None}
-    for owner, own, said in (
-        ("engine", {"duration_s", "soak_min"}, "--duration and --soak are options"),
-        ("nodes", {"minutes"}, "--minutes is an option"),
+    for owners, own, said in (
+        (("engine",), "duration_s", "--duration"),
+        (("engine", "nodes"), "soak_min", "--soak"),
+        (("nodes",), "minutes", "--minutes"),
     ):
-        if own & settings.keys() and name != owner:
-            raise click.UsageError(f"{said} of the bench `{owner}` alone")
+        if own in settings and name not in owners:
+            named = " and ".join(f"`{owner}`" for owner in owners)
+            raise click.UsageError(f"{said} is an option of the bench {named} alone")
     return settings

@@ -15,7 +15,9 @@ from servelab.cli import main
         pytest.param(["bench", "wakee"], "there is no bench 'wakee'", id="unknown"),
         pytest.param(["bench", "wake", "--samples", "0"], "0 is not in the range", id="samples"),
         pytest.param(["bench", "wake", "--minutes", "2"], "the bench `nodes` alone", id="minutes"),
-        pytest.param(["bench", "nodes", "--soak", "2"], "the bench `engine` alone", id="soak"),
+        pytest.param(
+            ["bench", "wake", "--soak", "2"], "the bench `engine` and `nodes` alone", id="soak"
+        ),
         pytest.param(["emulator", "--shard", "A b"], "cannot be part of a Lease", id="shard"),
         pytest.param(["demo", "--time-scale", "0"], "not in the range", id="scale"),
         pytest.param(["demo", "--minutes", "99"], "not in the range", id="long demo"),

@@ -1,6 +1,7 @@
 """Figures in the one shape that all benches share."""
 
 import json
+import dataclasses
 import math
 import os
 
@@ -51,6 +52,12 @@ def test_of_two_runs_the_worse_is_told() -> None:
 
 def test_a_single_run_is_told_as_it_is() -> None:
     assert figure.median(rates(9.0)) == rates(9.0)[0]
+
+
+def test_a_median_is_shown_with_what_it_is_the_median_of() -> None:
+    told = dataclasses.replace(REPORT, figures=[figure.median(rates(9.0, 20.0, 10.0))])
+    assert "| 10 1/s (9 1/s to 20 1/s in 3 runs) | - |" in figure.as_markdown([told], "2026-01-02")
+    assert figure.as_text(told).endswith("(9 1/s to 20 1/s in 3 runs)")
 
 
 def test_goals_are_met_from_the_right_side() -> None:
