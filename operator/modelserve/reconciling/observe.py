@@ -62,22 +62,7 @@ def look(
     wanted = scheduling.render(spec, gpu.product_label, gpu.resource_name)
     nodes = world.nodes_for({"spec": wanted})
     provision_s = _provision_s(nodes, memory, spec)
-    replicas = []
-    for uid, pod in found.items():
-        known, told = memory.sightings.get(uid), uid in merged.admitted
-        state = sightings.state_of(pod, sightings.is_admitted(known, told, now))
-        away = world.is_away(pod)
-        seen = sightings.look(known, pod, state, now, memory.looked_s, away=away)
-        seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
-        memory.sightings[uid] = seen
-        if state is ReplicaState.UNSCHEDULABLE:
-            seen.expected_node_s = max(seen.expected_node_s, provision_s)
-        _predict(world, seen, pod, assessment)
-        in_flight = merged.in_flight.get(uid, 0)
-        replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
-    memory.looked_s = now.emulated_s
-    for uid in memory.sightings.keys() - found.keys():
-        del memory.sightings[uid]
+    replicas = _replicas(sources, found, memory, merged, assessment, provision_s, now)
     free = world.free_gpus(nodes, gpu.resource_name)
     predicted = _next_prediction(nodes, assessment, free, spec.gpu.tensor_parallel, provision_s)
     deployment = world.deployments.get(key)
@@ -100,6 +85,35 @@ def look(
         most_free_gpus=max(free.values(), default=0),
         pool_nodes=sum(1 for _ in world.nodes_with(gpu.product_label)),
     )
+
+
+def _replicas(
+    sources: Sources,
+    found: Mapping[Uid, ports.Object],
+    memory: Memory,
+    merged: counters.Merged,
+    assessment: prediction.Assessment,
+    provision_s: float,
+    now: Now,
+) -> list[observation.Replica]:
+    """One by one, each beside what was seen of it before; who is gone is forgotten."""
+    replicas = []
+    for uid, pod in found.items():
+        known, told = memory.sightings.get(uid), uid in merged.admitted
+        state = sightings.state_of(pod, sightings.is_admitted(known, told, now))
+        away = sources.world.is_away(pod)
+        seen = sightings.look(known, pod, state, now, memory.looked_s, away=away)
+        seen.admitted_real_s = now.real_s if told else seen.admitted_real_s
+        memory.sightings[uid] = seen
+        if state is ReplicaState.UNSCHEDULABLE:
+            seen.expected_node_s = max(seen.expected_node_s, provision_s)
+        _predict(sources.world, seen, pod, assessment)
+        in_flight = merged.in_flight.get(uid, 0)
+        replicas.append(_replica(sources.metrics, uid, pod, state, seen, in_flight, now))
+    memory.looked_s = now.emulated_s
+    for uid in memory.sightings.keys() - found.keys():
+        del memory.sightings[uid]
+    return replicas
 
 
 def written_count(deployment: ports.Object | None, memory: Memory) -> int | None:
