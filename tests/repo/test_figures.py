@@ -7,7 +7,7 @@ import pytest
 from modelserve.adapters import events
 from modelserve.api import wire
 from servelab.node import process
-from servelab.node.machines import heartbeat, sharding
+from servelab.node.machines import heartbeat, pacing, sharding, shards
 from servelab.node.pods import writes
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +38,8 @@ NUMBERS = {1: "a second", 3: "three"}
         (SCALE, f"renewed every {sharding.RENEW_REAL_S:g} s"),
         (SCALE, f"not seen to be renewed for {sharding.LAPSE_REAL_S:g} s"),
         (SCALE, f"did not get through for {sharding.GIVE_UP_REAL_S:g} s"),
+        (SCALE, f"looks every {shards.LOOK_REAL_S:g} s"),
+        (SCALE, f"at last one in {pacing.MOST_REAL_S:g} s"),
     ],
 )
 def test_a_page_says_what_the_code_does(page: Path, words: str) -> None:

@@ -1,6 +1,8 @@
 """``servelab sweep``: a scenario over and over, with other fields each time."""
 
+import dataclasses
 import functools
+import itertools
 import json
 import signal
 from collections.abc import Callable, Sequence
@@ -11,10 +13,21 @@ from rich import box, table
 
 from modelserve import errors
 from modelserve.cli import options
-from servelab.cli import bars, completing, outcomes, scenarios
+from servelab.cli import bars, completing, outcomes, scenarios, sweep_fronts
 from servelab.report import paper
 from servelab.sim import running
-from servelab.sweep import journal, plan, pool, results, settings, summary, surroundings, sweeping
+from servelab.sweep import (
+    families,
+    fronts,
+    journal,
+    plan,
+    pool,
+    results,
+    settings,
+    summary,
+    surroundings,
+    sweeping,
+)
 
 OUT = paper.sheet()
 
@@ -35,10 +48,22 @@ Work = Callable[[sweeping.Memory], Figures]
 @click.option(
     "--policies",
     shell_complete=completing.POLICIES,
-    default="committed",
-    show_default=True,
     metavar="A,B,…",
-    help=f"Of {', '.join(running.policies())}.",
+    help=f"Of {', '.join(running.policies())}.  [default: committed; with --fronts all]",
+)
+@click.option(
+    "--fronts",
+    "as_fronts",
+    is_flag=True,
+    help="Each policy over a small grid of its users' own settings: the front that each can reach, "
+    "and who reaches what the first policy cannot.",
+)
+@click.option(
+    "--floors",
+    default=",".join(map(str, families.FLOORS)),
+    show_default=True,
+    metavar="N,M,…",
+    help="With --fronts: fewest replicas that each is run with, and the fixed counts.",
 )
 @click.option(
     "--seeds",
@@ -62,16 +87,24 @@ Work = Callable[[sweeping.Memory], Figures]
     help="Write every run there: FILE.csv or FILE.parquet. FILE.journal is there while it lasts.",
 )
 @click.option("--resume", is_flag=True, help="Go on where a sweep into the same --out was ended.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="With --fronts: also write a page with the fronts drawn; it needs no network.",
+)
 @options.printed()
 def sweep(
     scenario: str,
     fields: Sequence[str],
-    policies: str,
+    policies: str | None,
+    as_fronts: bool,
+    floors: str,
     seeds: int,
     workers: int | None,
     dask: str | None,
     out: Path | None,
     resume: bool,
+    html: Path | None,
     as_json: bool,
 ) -> None:
     """Run SCENARIO with every combination of the fields and print the Pareto front.
@@ -79,14 +112,15 @@ def sweep(
     On the front are those that no other beats in both cost and p95 of the time to the first token.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if resume and out is None:
-        raise errors.InputError("--resume goes on with a file: name it with --out")
-    if out is not None:
-        results.check(out)
-    names = outcomes.policies(policies)
+    _check_files(out, resume, html, as_fronts)
     found = scenarios.Found(scenario)
     given = [settings.parse(each, found.document.content) for each in fields]
-    points = plan.points(found.document, given, names, seeds)
+    if as_fronts:
+        grids = _grids(found, given, policies, floors, seeds)
+    else:
+        names = outcomes.policies("committed" if policies is None else policies)
+        grids = [("", plan.points(found.document, given, names, seeds))]
+    points = [point for _, grid in grids for point in grid]
     if not any("traffic" in each.place for each in given):
         found.check_traces()
     digest = surroundings.digest((point.content for point in points), found.lines)
@@ -102,7 +136,67 @@ def sweep(
 
     figures = work(sweeping.Forgetful()) if out is None else _kept(out, resume, points, work)
     setups = sweeping.setups(points, figures, seeds)
-    _show(found.name, setups, len(points), out, as_json)
+    if not as_fronts:
+        _show(found.name, setups, len(points), out, as_json)
+        return
+    reached = iter(setups)
+    of_each = [(name, list(itertools.islice(reached, len(grid) // seeds))) for name, grid in grids]
+    compared = sweep_fronts.Compared(
+        found.name, len(points), len(setups), seeds, fronts.of(of_each, (running.ORACLE,))
+    )
+    if html is not None:
+        page = sweep_fronts.write_page(compared, found.scenario.description)
+        results.replace(html, page.encode())
+    if as_json:
+        click.echo(json.dumps(compared.to_json()))
+    else:
+        sweep_fronts.show(compared)
+
+
+def _check_files(out: Path | None, resume: bool, html: Path | None, as_fronts: bool) -> None:
+    """Raises InputError for files that could not be written, or that nothing is written to."""
+    if resume and out is None:
+        raise errors.InputError("--resume goes on with a file: name it with --out")
+    if html is not None and not as_fronts:
+        raise errors.InputError("--html draws fronts: add --fronts")
+    if out is not None:
+        results.check(out)
+    if html is not None:
+        results.check_place(html)
+
+
+def _grids(
+    found: scenarios.Found,
+    given: Sequence[settings.Setting],
+    policies: str | None,
+    floors: str,
+    seeds: int,
+) -> list[tuple[str, Sequence[plan.Point]]]:
+    """The points of each policy; a field that is set is the same for all."""
+    document = found.document
+    for each in given:
+        if len(each.values) > 1:
+            raise errors.InputError(
+                f"--set {each.name}: give one value with --fronts, since fronts of other scenarios "
+                "are other fronts"
+            )
+        content = settings.applied(document.content, each.place, each.values[0])
+        document = dataclasses.replace(document, content=content)
+    if policies is None:
+        names = families.names(found.scenario)
+    else:
+        names = outcomes.policies(policies, also=(families.FIXED,))
+    counts = _counts(floors)
+    return [(name, families.points(document, name, counts, seeds)) for name in names]
+
+
+def _counts(floors: str) -> list[int]:
+    try:
+        return sorted({int(each) for each in floors.split(",")})
+    except ValueError as error:
+        raise errors.InputError(
+            f"--floors {floors}: give numbers of replicas, for instance 0,2,4"
+        ) from error
 
 
 def _kept(out: Path, resume: bool, points: Sequence[plan.Point], work: Work) -> Figures:

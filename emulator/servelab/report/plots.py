@@ -109,12 +109,54 @@ def shares(
         body += f'<text x="{at_x + 4:.1f}" y="{y.start - 6}">{mark:g} {unit}</text>'
     for number, (name, values) in enumerate(ordered):
         way = _rising(values, x, y)
-        style = f'stroke="{colour(number)}" stroke-dasharray="{dash(number) or "none"}"'
-        body += f'<path d="{way}" fill="none" stroke-width="1.6" {style}/>' if way else ""
-        at_x, at_y = width - _RIGHT - 100, _TOP + 12 + number * 15
-        body += f'<path d="M{at_x},{at_y - 4}h20" stroke-width="2" {style}/>'
-        body += f'<text x="{at_x + 26}" y="{at_y}">{html.escape(name)}</text>'
+        body += f'<path d="{way}" fill="none" stroke-width="1.6" {_style(number)}/>' if way else ""
+        body += _key(number, name, width)
     return _frame(body, title, width, height, x, y, unit, "%")
+
+
+def fronts(
+    named: Sequence[tuple[str, Sequence[tuple[float, float, str]]]],
+    title: str,
+    x_unit: str,
+    y_unit: str,
+    *,
+    width: int = 860,
+    height: int = 420,
+) -> str:
+    """Several fronts of two figures that should be low: (x, y, what it is), by x from low to high.
+
+    Stairs join the points of each: what lies above and to the right of them is worse. Both figures
+    are drawn by powers of ten. The first front is drawn last, over the others, and thicker.
+    """
+    whole = [each for _, points in named for each in points]
+    x = axes.powers([each[0] for each in whole], _LEFT, width - _LEFT - _RIGHT - 110)
+    y = axes.powers([each[1] for each in whole], height - _BOTTOM, -(height - _TOP - _BOTTOM))
+    body = ""
+    for number, (name, points) in reversed(list(enumerate(named))):
+        places = [(x.at(each[0]), y.at(each[1])) for each in points]
+        stroke = f'stroke-width="{1.4 if number else 2.4}" {_style(number)}'
+        way = _stairway(places, x.start + x.length, y.start + y.length)
+        body += f'<path d="{way}" fill="none" {stroke}/>' if way else ""
+        for (at_x, at_y), (x_value, y_value, what) in zip(places, points, strict=True):
+            said = f"{name}, {what}: {x_value:.2f} {x_unit}, {y_value:.2f} {y_unit}"
+            body += (
+                f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="4" fill="{colour(number)}">'
+                f"<title>{html.escape(said)}</title></circle>"
+            )
+        body += _key(number, name, width)
+    return _frame(body, title, width, height, x, y, x_unit, y_unit)
+
+
+def _style(number: int) -> str:
+    """The line of the series with this number."""
+    return f'stroke="{colour(number)}" stroke-dasharray="{dash(number) or "none"}"'
+
+
+def _key(number: int, name: str, width: int) -> str:
+    """Name and line of a series, to the right of the plot."""
+    at_x, at_y = width - _RIGHT - 100, _TOP + 12 + number * 15
+    line = f'<path d="M{at_x},{at_y - 4}h20" stroke-width="2" {_style(number)}/>'
+    return f'{line}<text x="{at_x + 26}" y="{at_y}">{html.escape(name)}</text>'
 
 
 def _named(at_x: float, at_y: float, name: str) -> str:
@@ -162,11 +204,16 @@ def thinned(points: Points, end_s: float, columns: int) -> Points:
 
 def _front(places: Points, right: float, top: float) -> str:
     """Stairs through the points that nothing beats: what lies above and to the right is worse."""
+    way = _stairway(places, right, top)
+    return f'<path d="{way}" fill="none" {_FAINT} stroke-dasharray="4 3"/>' if way else ""
+
+
+def _stairway(places: Points, right: float, top: float) -> str:
     if not places:
         return ""
     way = [f"M{places[0][0]:.1f},{top:.1f}V{places[0][1]:.1f}"]
     way += [f"H{at_x:.1f}V{at_y:.1f}" for at_x, at_y in places[1:]]
-    return f'<path d="{"".join(way)}H{right:.1f}" fill="none" {_FAINT} stroke-dasharray="4 3"/>'
+    return f"{''.join(way)}H{right:.1f}"
 
 
 def _labels(places: Points, reach: float = 90.0) -> Points:

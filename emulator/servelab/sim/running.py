@@ -185,7 +185,14 @@ class _Simulation:
         target = scaling.target_queue_depth or max(1.0, slots * (scaling.target_utilization or 1.0))
         if self._policy == ORACLE:
             return Rival(service, self._oracle(model, service))
-        sizing = registry.Sizing(target, slots, scaling.min_replicas, scaling.max_replicas)
+        sizing = registry.Sizing(
+            target,
+            slots,
+            scaling.min_replicas,
+            scaling.max_replicas,
+            scaling.scale_down.stabilization_window_seconds,
+            scaling.cooldown_seconds,
+        )
         return Rival(service, registry.of(self._policy, sizing))
 
     def _oracle(self, model: scenario.SimulatedModel, service: Service) -> oracle.Oracle:

@@ -58,8 +58,9 @@ def sweep(
 
 
 def rows(points: Sequence[plan.Point], figures: Sequence[Row]) -> list[Row]:
-    """What a file holds: the fields that were set, then every figure."""
-    return [{**point.values, **each} for point, each in zip(points, figures, strict=True)]
+    """What a file holds: the fields that were set in any of them, then every figure."""
+    names = dict.fromkeys(name for point in points for name in point.values)
+    return [{**names, **point.values, **each} for point, each in zip(points, figures, strict=True)]
 
 
 def setups(points: Sequence[plan.Point], figures: Sequence[Row], seeds: int) -> list[summary.Setup]:

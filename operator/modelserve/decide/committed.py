@@ -2,8 +2,9 @@
 
 Without a backlog the count follows the arrival rate to expect until a replica ordered now could
 help. With one, what counts is the backlog left then: by that time the replicas ordered earlier have
-been draining. What a full replica drains is measured. What a backlog took goes with it: the down
-window holds what the load took, and what was under way at once with nobody waiting.
+been draining. A shortfall within the tolerance is left alone. What a full replica drains is
+measured. What a backlog took goes with it: the down window holds what the load took, and what was
+under way at once with nobody waiting.
 """
 
 from modelserve.decide import forecast, situation, wording
@@ -74,7 +75,16 @@ def _with_backlog(
     def starting() -> str:
         return wording.starting(view.supply, view.now_s)
 
-    if view.kept * view.replica_rate_per_s >= need_per_s - situation.ROUNDING:
+    def beyond() -> str:
+        return (
+            f"{starting()}; in {wording.seconds(horizon_s)}, when one ordered now could help, "
+            f"{wording.number(left)} are left, and {need_per_s:.1f}/s are needed"
+        )
+
+    # While nothing serves, what is needed has only begun to show.
+    slack = parameters.tolerance if view.supply.ready else 0.0
+    supply_per_s = view.kept * view.replica_rate_per_s
+    if supply_per_s * (1 + slack) >= need_per_s - situation.ROUNDING:
         if least > view.kept and not _near(view, load):
             # The backlog needs none, but the load to expect does.
 
@@ -90,13 +100,15 @@ def _with_backlog(
                 f"{wording.seconds(horizon_s)}, when one ordered now could help"
             )
 
-        return Recommendation(view.kept, lasting, Reason.BACKLOG_WITHIN_COLD_START, within, inputs)
+        if supply_per_s >= need_per_s - situation.ROUNDING:
+            reason = Reason.BACKLOG_WITHIN_COLD_START
+            return Recommendation(view.kept, lasting, reason, within, inputs)
 
-    def beyond() -> str:
-        return (
-            f"{starting()}; in {wording.seconds(horizon_s)}, when one ordered now could help, "
-            f"{wording.number(left)} are left, and {need_per_s:.1f}/s are needed"
-        )
+        def tolerated() -> str:
+            have = wording.replicas(view.kept)
+            return f"{beyond()}, within {slack * 100:g} % of {supply_per_s:.1f}/s of {have}"
+
+        return Recommendation(view.kept, lasting, Reason.WITHIN_TOLERANCE, tolerated, inputs)
 
     count = max(situation.ceil(need_per_s / view.replica_rate_per_s), least)
     return Recommendation(count, lasting, Reason.BACKLOG_BEYOND_COLD_START, beyond, inputs)

@@ -40,6 +40,28 @@ def test_a_backlog_beyond_the_cold_start_orders_more_and_says_why() -> None:
     )
 
 
+def test_a_backlog_that_takes_little_more_than_there_is_is_left_alone_and_says_so() -> None:
+    pods = [looks.pod("a", load=8), looks.pod("b", load=8)]
+    tolerant = {"tolerance": 0.5, "drain_goal_s": 600.0}
+    look = looks.seen(*pods, held=20)
+    decision = looks.decide(look, looks.busy(rate_per_s=1.8), **tolerant)
+    assert (decision.desired, decision.reason) == (2, Reason.WITHIN_TOLERANCE)
+    assert decision.message.endswith(
+        "nothing is starting; in 90 s, when one ordered now could help, 40 are left, and 1.9/s are "
+        "needed, within 50 % of 1.6/s of 2 replicas, so it stays at 2"
+    )
+    longer = looks.seen(*pods, held=500)
+    later = looks.decide(longer, looks.busy(rate_per_s=1.8), **tolerant)
+    assert (later.desired, later.reason) == (4, Reason.BACKLOG_BEYOND_COLD_START)
+
+
+def test_while_nothing_serves_no_shortfall_is_left_alone() -> None:
+    starting = looks.pod("s", State.STARTING, expected_ready_s=looks.NOW_S + 80)
+    tolerant = {"tolerance": 1.0, "drain_goal_s": 600.0}
+    decision = looks.decide(looks.seen(starting, held=90), looks.busy(rate_per_s=1.0), **tolerant)
+    assert (decision.desired, decision.reason) == (2, Reason.BACKLOG_BEYOND_COLD_START)
+
+
 def test_work_under_way_is_not_cut_because_arrivals_paused() -> None:
     decision = looks.decide(
         looks.seen(looks.pod("a", load=8), looks.pod("b", load=8), looks.pod("c", load=1))

@@ -1,7 +1,7 @@
 """Figures in the one shape that all benches share."""
 
-import json
 import dataclasses
+import json
 import math
 import os
 

@@ -1,5 +1,6 @@
 """All policies by name, driven through the one shape that they share."""
 
+import dataclasses
 import itertools
 import random
 
@@ -16,9 +17,15 @@ SIZING = registry.Sizing(target=8.0, slots=10, min_replicas=0, max_replicas=12)
 NAMES = [*registry.names()[:-1], "fixed-3"]
 
 
-def drive(name: str, loads: list[float | None], count: int, cold_s: float) -> list[Decision]:
+def drive(
+    name: str,
+    loads: list[float | None],
+    count: int,
+    cold_s: float,
+    sizing: registry.Sizing = SIZING,
+) -> list[Decision]:
     """Call a policy as a driver does; each load lasts a minute, pods take ``cold_s`` to serve."""
-    policy = registry.of(name, SIZING)
+    policy = registry.of(name, sizing)
     now_s, ready_s = 0.0, [0.0] * count
     state, decisions = policy.start(count, now_s), []
     while now_s < 60 * len(loads):
@@ -72,6 +79,23 @@ def test_load_wakes_from_zero_and_idleness_ends_there(name: str) -> None:
     decisions = drive(name, [*[0.0] * 3, *[20.0] * 10, *[0.0] * 50], 0, 30.0)
     assert max(decision.desired for decision in decisions) >= 2
     assert decisions[-1].desired == 0
+
+
+@pytest.mark.parametrize("name", NAMES[:-1])
+def test_what_a_spec_says_of_shrinking_counts_for_all(name: str) -> None:
+    told = dataclasses.replace(SIZING, down_window_s=20.0, cooldown_s=40.0)
+    fields = dataclasses.asdict(registry.of(name, told))  # type: ignore[call-overload]
+    given = str(fields)
+    assert "20.0" in given
+    assert ("40.0" in given) == (name in ("keda", "knative", "ray-serve"))
+
+
+def test_a_shorter_window_shrinks_sooner() -> None:
+    loads: list[float | None] = [60.0, 0.0, 0.0, 0.0]
+    quick = dataclasses.replace(SIZING, down_window_s=30.0)
+    assert max(drive("hpa", loads, 3, 0.0), key=lambda d: d.desired).desired == 8
+    assert drive("hpa", loads, 3, 0.0)[-1].desired == 8
+    assert drive("hpa", loads, 3, 0.0, quick)[-1].desired == 0
 
 
 @pytest.mark.parametrize("name", ["", "hpa2", "fixed-", "fixed--1", "fixed-1e3", "fixed-99999999"])

@@ -50,6 +50,25 @@ def test_a_name_is_not_written_over_a_point_to_its_right() -> None:
     assert heights["long-name"] - 4 - float(points[1].attrib["cy"]) > 9
 
 
+def test_fronts_are_stairs_with_a_name_for_each_and_the_first_on_top() -> None:
+    named = [("a & b", [(1.0, 9.0, "cheap"), (4.0, 2.0, "quick")]), ("other", [(2.0, 5.0, "o")])]
+    root = ElementTree.fromstring(plots.fronts(named, "t", "h", "s"))
+    said = [each.text for each in root.iter() if each.tag.endswith("title")]
+    assert said == [
+        "other, o: 2.00 h, 5.00 s",
+        "a & b, cheap: 1.00 h, 9.00 s",
+        "a & b, quick: 4.00 h, 2.00 s",
+    ]
+    lines = [each for each in root.iter() if each.attrib.get("stroke-width") in ("1.4", "2.4")]
+    assert [each.attrib["d"].count("H") for each in lines] == [1, 2]
+
+
+def test_a_front_without_points_has_a_name_and_no_line() -> None:
+    root = ElementTree.fromstring(plots.fronts([("none", [])], "t", "h", "s"))
+    assert not [each for each in root.iter() if each.tag.endswith("circle")]
+    assert [each.text for each in root.iter()].count("none") == 1
+
+
 def test_plots_are_drawn_in_the_colour_of_the_text_around() -> None:
     """On a dark page too: nothing but series has a colour of its own."""
     drawn = [

@@ -1,0 +1,94 @@
+"""A policy at its best: the settings that its users turn, a few dozen for each policy. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from modelserve import errors
+from servelab.sim import reading, running, scenario
+from servelab.sweep import plan, settings
+
+FIXED = "fixed-N"
+SCALING = (*settings.ONLY_MODEL, "scaling")
+
+Preset = Mapping[str, Any]
+
+# Each preset is run with so many replicas at least, where the scenario allows more than that: who
+# may not go above is a fixed count. Fixed counts are these numbers too.
+FLOORS = (0, 1, 2, 3)
+# Fields of `scaling`: as the scenario has it; full replicas that go soon, which is cheap; emptier
+# ones, and emptier ones yet that stay, which is quick.
+EVERYBODY: Sequence[Preset] = (
+    {},
+    {
+        "targetUtilization": 1.0,
+        "scaleDown.stabilizationWindowSeconds": 60,
+        "cooldownSeconds": 60,
+    },
+    {"targetUtilization": 0.5},
+    {"targetUtilization": 0.3, "scaleDown.stabilizationWindowSeconds": 600},
+)
+# What it has besides: more of the load that it plans with, the down window of others, spare
+# replicas, several at once from zero, and longer waits before more are ordered, up to those of a
+# fixed count that is enough.
+COMMITTED: Sequence[Preset] = (
+    *EVERYBODY,
+    {"targetUtilization": 0.65},
+    {"targetUtilization": 0.75},
+    {"targetUtilization": 0.85},
+    {"targetUtilization": 1.0},
+    {"scaleDown.stabilizationWindowSeconds": 300},
+    {"bufferReplicas": 1},
+    {"targetUtilization": 1.0, "bufferReplicas": 1},
+    {
+        "targetUtilization": 0.3,
+        "scaleDown.stabilizationWindowSeconds": 600,
+        "bufferReplicas": 1,
+    },
+    {"activationReplicas": 2},
+    {"activationReplicas": 4},
+    {"targetUtilization": 1.0, "drainGoalSeconds": 120, "tolerance": 0.25},
+    {"targetUtilization": 1.0, "drainGoalSeconds": 600, "tolerance": 0.5},
+)
+
+
+def names(given: scenario.Scenario) -> Sequence[str]:
+    """All of them, the one that is judged first; an oracle where it can know the traffic."""
+    closed = any(one.closed for model in given.models for one in model.traffic)
+    return [each for each in running.policies() if not (closed and each == running.ORACLE)]
+
+
+def points(
+    document: reading.Document, policy: str, floors: Sequence[int] = FLOORS, seeds: int = 1
+) -> Sequence[plan.Point]:
+    """All presets of a policy at all floors; one point for an oracle or a count by its number.
+
+    Raises InputError, also for a scenario of several models.
+    """
+    models = reading.validate(document).models
+    if len(models) > 1:
+        raise errors.InputError(
+            f"{document.name} has {len(models)} models, and --fronts would set the fields of one: "
+            "make it a scenario of each"
+        )
+    scaling = models[0].spec.scaling
+    most = scaling.max_replicas
+    if policy == FIXED:
+        counts = [f"fixed-{n}" for n in floors if 0 < n <= most]
+        return plan.points(document, (), counts, seeds)
+    if policy == running.ORACLE or policy not in running.policies():
+        return plan.points(document, (), [policy], seeds)
+    least = sorted({scaling.min_replicas, *(n for n in floors if n < most)})
+    return [
+        point
+        for preset in (COMMITTED if policy == "committed" else EVERYBODY)
+        if preset.get("activationReplicas", 1) <= most
+        for point in plan.points(document, _given(preset, least), [policy], seeds)
+    ]
+
+
+def _given(preset: Preset, least: Sequence[int]) -> Sequence[settings.Setting]:
+    values = {"minReplicas": least} | {name: (value,) for name, value in preset.items()}
+    return [
+        settings.Setting(f"scaling.{name}", (*SCALING, *name.split(".")), each)
+        for name, each in values.items()
+    ]
