@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from modelserve import errors, ports
-from modelserve.adapters import cache, clock, demand, events, kube, leases, timescale
+from modelserve.adapters import cache, clock, demand, events, kube, leases, membership, timescale
 from modelserve.api import names
 
 NAMESPACE = "default"
@@ -69,7 +69,7 @@ async def test_one_of_two_leads_and_the_other_follows(cluster: ports.Cluster, na
 
 async def test_a_member_is_seen_and_its_leave_too(cluster: ports.Cluster, name: str) -> None:
     ours = clock.SystemClock()
-    member = leases.Membership(cluster, NAMESPACE, name, "127.0.0.1:1", "e1", ours)
+    member = membership.Membership(cluster, NAMESPACE, name, "127.0.0.1:1", "e1", ours)
     async with demand.Gateways(cluster, NAMESPACE, "token", ours) as gateways:
         changes: asyncio.Queue[Any] = asyncio.Queue()
         gateways.leases.on_change(lambda old, new: changes.put_nowait(new))

@@ -9,22 +9,24 @@ from modelserve.adapters import cache, events
 from modelserve.api import names
 from servelab.engine import metering
 from servelab.engine import pool as worker_pool
-from servelab.node import figures, rounds, services, tasks
+from servelab.node import figures, news, rounds, services
 from servelab.node.kubelet import resuming
 from servelab.node.machines import (
     addresses,
     custody,
+    guarded,
     heartbeat,
     machine,
     machines,
     sharding,
     shards,
 )
-from servelab.node.pods import podspec, runner, tenants, writes
+from servelab.node.pods import podspec, runner, tenants
 from servelab.node.pools import keeping, registration
 
 # How long a start waits at most for engines that are to serve again.
 RETURN_REAL_S, RETURN_LOOK_REAL_S = 10.0, 0.02
+NODE = "node"  # index of pods
 
 
 class Emulator:
@@ -37,71 +39,61 @@ class Emulator:
         engines: worker_pool.WorkerPool,
         kubelet: registration.Kubelet,
         numbers: figures.Figures,
-        us: shards.Shard | shards.Alone | None = None,
+        us: shards.Membership | None = None,
     ) -> None:
-        """``us``: this process among others that play nodes of the same cluster."""
-        self._us = us or shards.Alone()
-        self._cluster = cluster
+        """``us``: this process among others of the same cluster; left out, the only one."""
+        self._us = us or shards.Membership(cluster, clock)
         self._clock = clock
         self._engines = engines
         self._figures = numbers
-        self._rng = random.Random(self._us.identity)
-        self._tasks = tasks.Tasks()
-        self._addresses = addresses.PodAddresses(seed=self._us.identity)
-        self._began = clock.wall_s() - clock.real_s()
-        self._pools, self._nodes, self._pods = _stores(cluster)
+        self._rng = random.Random(self._us.name)
+        guard = guarded.Guarded(cluster, self._us.holds, clock.sleep_real)
+        self._addresses = addresses.PodAddresses(seed=self._us.name)
+        shared = services.Services(guard, clock, engines, self._addresses, numbers.late)
+        self._services, self._news = shared, news.News()
+        self._pools, self._nodes, self._pods = _stores(guard)
         self._scaler = events.EventSink(
-            cluster, "cluster-autoscaler", clock, per_minute=machines.UNLIMITED
+            guard, "cluster-autoscaler", clock, per_minute=machines.UNLIMITED
         )
         self._keeper = keeping.PoolKeeper(
-            *(cluster, self._pools, self._nodes, kubelet, self.unix_s),
+            guard,
+            self._pools,
+            self._nodes,
+            kubelet,
+            shared.unix_s,
             scale=clock.scale,
             sink=self._scaler,
             ailing=lambda name: self._machines.ailment(name),
         )
-        sleep = clock.sleep_real
-        shared = services.Services(
-            cluster, engines, self._addresses, self.unix_s, sleep, numbers.late, self.may_write
+        self._tenants = tenants.Tenants(shared, self._keeper.spec)
+        self._machines = machines.Machines(
+            shared, kubelet.host, self._keeper, self._tenants, self._news
         )
-        self._tenants = tenants.Tenants(shared, self._keeper.spec, self._tasks.spawn)
+        self._custody = custody.Custody(shared, self._us, self._nodes, self, self._make_beat)
         self._keeper.plays = lambda node: self._custody.ours(node["metadata"]["name"])
         self._keeper.keeps = lambda pool: self._us.keeps(sharding.key_of_pool(pool))
-        self._machines: machines.Machines = machines.Machines(
-            cluster,
-            clock,
-            kubelet.host,
-            self._pools,
-            self._keeper,
-            self._tenants,
-            self._tasks,
-            self.unix_s,
-            lambda: self._changed.set(),
-            lambda name: self._rounds.images_changed(name),
-            writes.Events(shared.writes),
-        )
+        self._rounds = rounds.Rounds(shared, self._keeper, self._pods, self._machines, self._news)
         self._loops: list[asyncio.Task[None]] = []
-        self._membership: list[asyncio.Task[None]] = []
-        self._custody: custody.Custody = custody.Custody(
-            cluster, clock, self._us, self._nodes, self, self._make_beat
-        )
-        self._rounds: rounds.Rounds = rounds.Rounds(
-            cluster, clock, self._keeper, self._pods, self._machines
-        )
-        self._changed: asyncio.Event = self._rounds.changed
 
     def unix_s(self) -> float:
-        """Unix seconds that never go back: the wall clock at the start, and monotonic from then."""
-        return self._began + self._clock.real_s()
+        """See ``Services``."""
+        return self._services.unix_s()
 
     async def __aenter__(self) -> "Emulator":
+        # What is read after we are the one is what the one before us wrote last.
+        await self._us.__aenter__()
+        try:
+            await self._start()
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    async def _start(self) -> None:
         stores = (self._pools, self._nodes, self._pods)
         for store in stores:
             self._loops.append(asyncio.create_task(store.run()))
-        if isinstance(self._us, shards.Shard):
-            self._us.changed = self._members_changed
-            self._membership.append(asyncio.create_task(self._us.run()))
-            self._loops.append(asyncio.create_task(self._custody.keep()))
-            await self._us.joined.wait()
+        self._us.changed = self._members_changed
         for store in stores:
             await store.synced.wait()
         self._nodes.on_change(self._node_changed)
@@ -110,10 +102,10 @@ class Emulator:
         self._pods.on_change(self._pod_changed)
         self._pools.on_change(lambda old, new: self._pool_changed())
         kept, told = self._rounds, (self._scaler.run(), self._machines.announce())
-        for loop in (kept.keep(), kept.refresh(), kept.collect(), *told):
+        among = (self._us.run(), self._custody.keep())
+        for loop in (kept.keep(), kept.refresh(), kept.collect(), *told, *among):
             self._loops.append(asyncio.create_task(loop))
         await self._engines_back()
-        return self
 
     async def _engines_back(self) -> None:
         """Who waits for us to be ready finds engines where they were ready before."""
@@ -126,17 +118,14 @@ class Emulator:
         await self._custody.close()
         for task in self._loops:
             task.cancel()
-        await asyncio.gather(*self._loops, self._tasks.stop(), return_exceptions=True)
+        await asyncio.gather(*self._loops, self._services.tasks.stop(), return_exceptions=True)
         await self._tenants.stop()
         # Nothing of ours writes any more: others may know.
-        for task in self._membership:
-            task.cancel()
-        await asyncio.gather(*self._membership, return_exceptions=True)
+        await self._us.__aexit__()
 
     async def run(self) -> None:
         """Wait for ever; raises what a loop of ours died of."""
-        loops = [*self._loops, *self._membership]
-        done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(self._loops, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             task.result()
 
@@ -195,58 +184,64 @@ class Emulator:
 
     def count(self) -> None:
         """Bring the metrics up to date."""
-        now_s = self.unix_s() * self._clock.scale
-        self._figures.count(self._nodes.items(), self._machines.values(), self._tenants, now_s)
+        played, now_s = self._machines.values(), self._services.now_s()
+        self._figures.count(self._nodes.items(), played, self._tenants, now_s)
 
     # Nodes.
 
     def _node_changed(self, old: ports.Object | None, new: ports.Object | None) -> None:
-        self._changed.set()
+        self._news.tell()
         name = (new or old or {})["metadata"]["name"]
         known = self._machines.get(name)
-        same = known is not None and new is not None and _uid(known.object) == _uid(new)
-        if known is not None and not same:
-            self._machines.drop(known)
-        if not same:
+        before = old if known is None else known.object
+        if new is None or (before is not None and _uid(before) != _uid(new)):
+            if known is not None:
+                self._machines.drop(known)
+                known = None
             self._custody.gone(name)
         if new is None:
             return
-        if known is not None and same:
+        if known is not None:
             self._machines.update(known, new)
-            return
-        self._custody.seen(new)
+        else:
+            self._custody.seen(new)
 
     def _members_changed(self) -> None:
         self._custody.look()
-        self._changed.set()
+        self._news.tell()
 
     def _make_beat(self, node: ports.Object) -> heartbeat.Heartbeat:
         name = node["metadata"]["name"]
-        late, held = self._figures.lease_late, lambda: self._machines.ailment(name).cut_off
-        lost = lambda: self._custody.lost(name)  # noqa: E731
         return heartbeat.Heartbeat(
-            *(self._cluster, node, self._clock, late, held, self._us, lost, self._rng)
+            self._services.cluster,
+            node,
+            self._clock,
+            late=self._figures.lease_late,
+            held=lambda: self._machines.ailment(name).cut_off,
+            us=self._us,
+            lost=lambda: self._custody.lost(name),
+            rng=self._rng,
         )
 
     def adopt(
-        self, node: ports.Object, beat: heartbeat.Heartbeat, pods: Sequence[ports.Object] | None
+        self, node: ports.Object, beat: heartbeat.Heartbeat, pods: Sequence[ports.Object]
     ) -> None:
-        """Play the node from now on; ``pods`` None: those on it that the watch has told."""
+        """Play the node from now on, with these pods and those that the watch has told."""
         if not self._machines.take_on(node, beat):
             return
         name = node["metadata"]["name"]
-        if pods is None:
-            pods = [pod for pod in self._pods.items() if pod["spec"]["nodeName"] == name]
-        for pod in sorted(pods, key=_began):
+        told = self._pods.by_index(NODE, name)
+        newest = {_uid(pod): pod for pod in sorted((*pods, *told), key=ports.resource_version)}
+        for pod in sorted(newest.values(), key=_began):
             self._pod_changed(None, pod)
-        self._changed.set()
+        self._news.tell()
 
     async def leave(self, name: str) -> None:
         """Another process plays the node from now on, with its pods as they stand."""
         await self._machines.leave(name)
 
     def _pool_changed(self) -> None:
-        self._changed.set()
+        self._news.tell()
         for known in self._machines.values():
             self._machines.heed(known)
 
@@ -255,8 +250,9 @@ class Emulator:
     def _pod_changed(self, old: ports.Object | None, new: ports.Object | None) -> None:
         if old is not None and (new is None or _uid(old) != _uid(new)):
             self._tenants.end(_uid(old))
+            self._custody.pod_ended(old["spec"]["nodeName"], _uid(old))
         if new is None:
-            self._changed.set()
+            self._news.tell()
             self._addresses.free(_uid(old or {}))
             return
         self._addresses.see(_uid(new), (new.get("status") or {}).get("podIP", ""))
@@ -266,7 +262,7 @@ class Emulator:
             return
         node = self._machines.get(new["spec"]["nodeName"])
         if node is not None:
-            self._changed.set()
+            self._news.tell()
             self._tenants.take_on(new, node)
 
 
@@ -276,7 +272,13 @@ def _stores(cluster: ports.Cluster) -> tuple[cache.Store, cache.Store, cache.Sto
     return (
         cache.Store(cluster, ports.GPUPOOLS),
         cache.Store(cluster, ports.NODES, label_selector=virtual, keep_owners=False, alike=True),
-        cache.Store(cluster, ports.PODS, field_selector="spec.nodeName!=", keep_owners=False),
+        cache.Store(
+            cluster,
+            ports.PODS,
+            field_selector="spec.nodeName!=",
+            keep_owners=False,
+            indexes={NODE: lambda pod: [pod["spec"]["nodeName"]]},
+        ),
     )
 
 

@@ -37,7 +37,10 @@ GC_THRESHOLDS = (20_000, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the process was called. Listen addresses are (host, port); port 0 takes a free one."""
+    """How the process was called. Listen addresses are (host, port); port 0 takes a free one.
+
+    Engines listen on the kubelet API's host: whoever reaches a node reaches its pods.
+    """
 
     kubeconfig: str | None
     namespace: str
@@ -49,6 +52,7 @@ class Settings:
     workers: int
     data_dir: Path | None
     metrics_listen: tuple[str, int]
+    node_address_type: str = "InternalIP"  # as what nodes tell the kubelet API's host
     shard: str = ""  # name among emulators that share the nodes; empty for the only one
 
 
@@ -67,6 +71,7 @@ async def _serve(settings: Settings) -> None:
     context = None if files is None else kubelet_server.server_context(files)
     clock, numbers = clocks.SystemClock(settings.time_scale), figures.Figures()
     async with contextlib.AsyncExitStack() as stack:
+        host = settings.kubelet_listen[0]
         kubelet_socket = stack.enter_context(_bound_again(settings))
         metrics_socket = stack.enter_context(_bound(settings.metrics_listen))
         cluster = await kube.KubeCluster.connect(settings.kubeconfig, connections=CONNECTIONS)
@@ -79,11 +84,10 @@ async def _serve(settings: Settings) -> None:
             from servelab.node.serving import selfsigned
 
             directory = settings.data_dir or stack.enter_context(_temporary())
-            host = settings.kubelet_listen[0]
             own = await selfsigned.files(cluster, host, directory / "pki", clock.wall_s())
             context = kubelet_server.server_context(own)
-        kubelet = registration.Kubelet(settings.kubelet_listen[0], _port(kubelet_socket))
-        us = shards.Shard(cluster, clock, settings.shard) if settings.shard else None
+        kubelet = registration.Kubelet(host, _port(kubelet_socket), settings.node_address_type)
+        us = shards.Membership(cluster, clock, settings.shard)
         started = await stack.enter_async_context(
             _emulating(cluster, clock, settings.workers, kubelet, numbers, us)
         )
@@ -111,7 +115,7 @@ async def _emulating(
     workers: int,
     kubelet: registration.Kubelet,
     numbers: figures.Figures,
-    us: shards.Shard | None = None,
+    us: shards.Membership,
 ) -> AsyncIterator[emulator.Emulator]:
     """The emulator with its engine workers. Raises SetUpError, ClusterError."""
     holder: list[emulator.Emulator] = []
@@ -122,6 +126,7 @@ async def _emulating(
     engines = worker_pool.WorkerPool(
         workers,
         clock.scale,
+        kubelet.host,
         on_log=ask(lambda found: found.engine_logged),
         on_exit=ask(lambda found: found.engine_exited),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from modelserve import errors, ports
 from modelserve.adapters import backoff, cache
 from modelserve.api import names
+from servelab.node import news, services
 from servelab.node.machines import machine
 from servelab.node.pools import keeping
 from servelab.timing import caches
@@ -27,32 +28,26 @@ LONGEST_REST_REAL_S = 1.0
 
 
 class Rounds:
-    """Of one process. Set ``changed`` at every change; run ``keep``, ``refresh``, ``collect``."""
+    """Of one process. Run ``keep``, ``refresh``, ``collect``."""
 
     def __init__(
         self,
-        cluster: ports.Cluster,
-        clock: ports.Clock,
+        shared: services.Services,
         keeper: keeping.PoolKeeper,
         pods: cache.Store,
         machines: Mapping[str, machine.Machine],
+        told: news.News,
     ) -> None:
-        self.changed = asyncio.Event()
-        self._clock = clock
-        self._began = clock.wall_s() - clock.real_s()
+        self._services = shared
+        self._clock = shared.clock
+        self._news = told
         self._keeper = keeper
         self._pods = pods
         self._machines = machines
         # Only an elastic pool needs to know of pods that have no node.
-        self._homeless = cache.Store(cluster, ports.PODS, field_selector="spec.nodeName=")
+        self._homeless = cache.Store(shared.cluster, ports.PODS, field_selector="spec.nodeName=")
         self._following: asyncio.Task[None] | None = None
-        self._dirty: set[str] = set()
         self._pause = backoff.Backoff(random.Random(), RETRY_REAL_S, LONGEST_PAUSE_REAL_S)
-
-    def images_changed(self, name: str) -> None:
-        """A node has an image it did not have, or other weights in its page cache."""
-        self._dirty.add(name)
-        self.changed.set()
 
     async def keep(self) -> None:
         """Reconcile when something changed, or is due; a tenth of the time at most. For ever.
@@ -65,7 +60,7 @@ class Rounds:
                 await self._wait(due_s)
                 await self._clock.sleep_real(max(0.0, rested_real_s - self._clock.real_s()))
                 begun_real_s = self._clock.real_s()
-                self.changed.clear()
+                self._news.changed.clear()
                 try:
                     await self._follow()
                     pods = [*self._pods.items(), *self._homeless.items()]
@@ -76,7 +71,7 @@ class Rounds:
                     log.warning("nodes: %s", error)
                     wish_real_s = getattr(error, "retry_after_s", None) or 0.0
                     await self._clock.sleep_real(max(self._pause.next_real_s(), wish_real_s))
-                    self.changed.set()
+                    self._news.tell()
                 ended_real_s = self._clock.real_s()
                 rest_real_s = min(REST * (ended_real_s - begun_real_s), LONGEST_REST_REAL_S)
                 rested_real_s = ended_real_s + max(GATHER_REAL_S, rest_real_s)
@@ -96,7 +91,7 @@ class Rounds:
         """A kubelet's image garbage collection, on every node. For ever."""
         while True:
             await self._clock.sleep_real(max(1.0, caches.GC_EVERY_S / self._clock.scale))
-            now_s = (self._began + self._clock.real_s()) * self._clock.scale
+            now_s = self._services.now_s()
             used = _images_in_use(self._pods.items())
             for name, known in list(self._machines.items()):
                 news = known.host.images.settle(now_s)
@@ -104,15 +99,15 @@ class Rounds:
                 if swept.failed:
                     _tell_failure(known, swept)
                 if news or swept.gone:
-                    self.images_changed(name)
+                    self._news.tell_images(name)
 
     async def _wait(self, due_s: float) -> None:
         """Until something changed, or that Unix time. The clock's own sleep is used."""
         if due_s == float("inf"):
-            await self.changed.wait()
+            await self._news.changed.wait()
             return
-        left_s = max(0.0, due_s - self._began - self._clock.real_s())
-        waiting = asyncio.ensure_future(self.changed.wait())
+        left_s = max(0.0, due_s - self._services.unix_s())
+        waiting = asyncio.ensure_future(self._news.changed.wait())
         sleeping = asyncio.ensure_future(self._clock.sleep_real(left_s))
         try:
             await asyncio.wait([waiting, sleeping], return_when=asyncio.FIRST_COMPLETED)
@@ -123,17 +118,17 @@ class Rounds:
     async def _follow(self) -> None:
         """Follow pods without a node as soon as a pool could bring them one."""
         if self._following is None and self._keeper.elastic:
-            self._homeless.on_change(lambda old, new: self.changed.set())
+            self._homeless.on_change(lambda old, new: self._news.tell())
             self._following = asyncio.create_task(self._homeless.run())
             await self._homeless.synced.wait()
 
     async def _write_images(self) -> None:
-        while self._dirty:
-            name = self._dirty.pop()
+        while self._news.images:
+            name = self._news.images.pop()
             try:
                 await self._post(name)
             except errors.ClusterError:
-                self._dirty.add(name)
+                self._news.images.add(name)
                 raise
 
     async def _post(self, name: str) -> None:

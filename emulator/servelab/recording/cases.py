@@ -12,7 +12,10 @@ from pydantic.alias_generators import to_camel
 
 from modelserve import errors
 
-FILES = [Path(__file__).with_name(name) for name in ("cases.yaml", "cases-more.yaml")]
+FILES = [
+    Path(__file__).with_name(name)
+    for name in ("cases.yaml", "cases-more.yaml", "cases-restart-all.yaml")
+]
 IMAGE = "docker.io/library/busybox:1"
 GRACE_S = 5
 # The server that most cases run: it listens at once and answers /health.

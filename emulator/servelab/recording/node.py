@@ -105,9 +105,10 @@ class RealNode:
         for mount in reversed(_mounts(self._directory)):
             subprocess.run(["umount", "--lazy", mount], check=False, capture_output=True)
         subprocess.run(["ip", "link", "delete", BRIDGE], check=False, capture_output=True)
-        for group in sorted(Path("/sys/fs/cgroup").glob(f"*/{CGROUP}/**/"), reverse=True):
-            with contextlib.suppress(OSError):
-                group.rmdir()
+        for place in pieces.hierarchies():
+            for group in sorted((place / CGROUP).glob("**/"), reverse=True):
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
     def _containerd_answers(self) -> bool:
         try:
@@ -256,6 +257,7 @@ def _own_address() -> str:
 def running(reporter: reporting.Reporter) -> Iterator[RealNode]:
     """A node that is ready; nothing of it is left. Raises SetUpError where there can be none."""
     pieces.require_machine()
+    pieces.require_alone(CGROUP)
     address = _own_address()
     parts = pieces.find(reporter)
     found = binaries.find(reporter)
@@ -267,7 +269,8 @@ def running(reporter: reporting.Reporter) -> Iterator[RealNode]:
         )
         node = RealNode(place, parts, plane, family, address)
         archive = place / "registry.tar"
-        busybox.write(parts.busybox, parts.applets(), cases.IMAGE, ("sh",), archive)
+        # Another than the node's: what a kubelet has pulled once it pulls again, under any name.
+        busybox.write(parts.busybox, parts.applets(), cases.IMAGE, ("sh", "-i"), archive)
         reporter.say("starting Kubernetes, containerd and a kubelet")
         try:
             with registry.serving(archive):

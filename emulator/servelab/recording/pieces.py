@@ -3,6 +3,7 @@
 Nothing is installed: packages are unpacked into our cache.
 """
 
+import contextlib
 import dataclasses
 import os
 import shutil
@@ -20,6 +21,7 @@ CONTAINERD_PACKAGE = "github.com/containerd/containerd/v2/cmd"
 CONTAINERD_TAGS = "no_btrfs no_zfs no_devmapper netgo osusergo"
 CONTAINERD_PROGRAMS = ("containerd", "containerd-shim-runc-v2", "ctr")
 PACKAGES = ("runc", "containernetworking-plugins", "busybox-static")
+CGROUPS = Path("/sys/fs/cgroup")
 NEEDED = ("ip", "apt-get", "dpkg-deb")
 
 
@@ -64,6 +66,25 @@ def require_machine() -> None:
         raise errors.SetUpError(
             f"{missing[0]} is not here: a recording needs Debian (or Ubuntu) with iproute2"
         )
+
+
+def hierarchies(cgroups: Path = CGROUPS) -> list[Path]:
+    """One of all controllers (version 2), or one of each."""
+    if (cgroups / "cgroup.controllers").exists():
+        return [cgroups]
+    return [place for place in cgroups.iterdir() if place.is_dir() and place.name != "unified"]
+
+
+def require_alone(group: str, cgroups: Path = CGROUPS) -> None:
+    """Raises SetUpError where another kubelet has pods: one ends those that it does not know."""
+    for place in hierarchies(cgroups):
+        for found in (place / group).glob("**/cgroup.procs"):
+            with contextlib.suppress(OSError):
+                if found.read_text().strip():
+                    raise errors.SetUpError(
+                        "a kubelet runs pods on this machine already, and would end those that are "
+                        "recorded, as they would end its own: record where there is none"
+                    )
 
 
 def find(reporter: reporting.Reporter) -> Pieces:

@@ -2,31 +2,63 @@
 
 import asyncio
 import contextlib
-import json
 import urllib.parse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
 from servelab.cluster import releases
 from servelab.node.checks import kubectl
-from servelab.recording import cases, node, pieces
+from servelab.recording import cases, keeping, node, pieces, upsets
 
-NAMESPACE = "default"
+NAMESPACE = upsets.NAMESPACE
 QUERIES = ("", "previous=true", "tailLines=1", "timestamps=true")
-# Between the creations of two pods: a kubelet that starts many at once is slower than one that
-# starts them one by one. A part of a second, so that each meets the relist at another phase.
+# Between the creations of two pods: many at once make a kubelet slow. A part of a second, so that
+# each meets the relist at another phase.
 APART_REAL_S = 0.83
 AT_ONCE = 8
 # Logs of a pod that is deleted are read so long before.
 BEFORE_REAL_S = 0.3
 INDIRECT = ("evict", "taint", "preempt")
 GONE_REAL_S = 30.0
+# Of a case, or of a question to the API server that changes nothing.
+TRIES, PAUSE_REAL_S = 3, 1.0
+# Probes of one that has just started begin at any time of their first period.
+FRESH_REAL_S = 10.0
 KEPT = ("generation", "deletionTimestamp", "deletionGracePeriodSeconds")
 Tell = Callable[[str], None]
+Answer = TypeVar("Answer")
+
+
+class Cluster(ports.Cluster, Protocol):
+    """What a recorder asks an API server for."""
+
+    async def text(self, path: str, query: Mapping[str, str]) -> tuple[int, str]: ...
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: ports.Object | None = None,
+        *,
+        content_type: str = "application/json",
+    ) -> Any: ...
+
+
+class Node(Protocol):
+    """A real node, and whom it belongs to."""
+
+    @property
+    def kubeconfig(self) -> Path: ...
+
+    def start_kubelet(self) -> None: ...
+
+    def stop_kubelet(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -49,52 +81,77 @@ class Taking:
 class Recorder:
     """Records on one node."""
 
-    def __init__(self, cluster: kube.KubeCluster, real: node.RealNode, tell: Tell) -> None:
+    def __init__(self, cluster: Cluster, real: Node, tell: Tell, clock: ports.Clock) -> None:
         self._cluster = cluster
         self._real = real
         self._tell = tell
-        self._clock = clocks.SystemClock()
+        self._clock = clock
         self._room, self._turn = asyncio.Semaphore(AT_ONCE), asyncio.Lock()
         self._taking: dict[str, Taking] = {}
 
-    async def record(self, chosen: Sequence[cases.Case]) -> list[dict[str, Any]]:
-        """One recording a case. Raises ClusterError."""
+    async def record(self, chosen: Sequence[cases.Case], kept: keeping.Kept) -> None:
+        """Record each, and keep what is finished. One that fails is told and left out."""
         watching = asyncio.create_task(self._watch())
         try:
+            await self._clock.sleep_real(FRESH_REAL_S)
             together = [case for case in chosen if not case.alone]
-            found = await asyncio.gather(*(self._in_turn(case) for case in together))
+            await asyncio.gather(*(self._in_turn(case, kept) for case in together))
             for case in chosen:
                 if case.alone:
-                    found.append(await self._one(case))
+                    await self._tried(case, kept)
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
-        return found
 
-    async def _in_turn(self, case: cases.Case) -> dict[str, Any]:
+    async def _in_turn(self, case: cases.Case, kept: keeping.Kept) -> None:
         async with self._room:
             async with self._turn:
                 await self._clock.sleep_real(APART_REAL_S)
-            return await self._one(case)
+            await self._tried(case, kept)
+
+    async def _tried(self, case: cases.Case, kept: keeping.Kept) -> None:
+        """Record it; from the start again where the API server left something unanswered."""
+        for left in reversed(range(TRIES)):
+            try:
+                found = await self._one(case)
+            except errors.ClusterError as error:
+                self._tell(f"{case.name} is not recorded: {error}")
+                await self._remove(case.name)
+                if not isinstance(error, errors.Unavailable) or not left:
+                    return
+            else:
+                kept.add(case.name, found)
+                self._tell(f"{case.name} is recorded")
+                return
 
     async def _one(self, case: cases.Case) -> dict[str, Any]:
         taking = self._taking[case.name] = Taking(case, self._clock, self._clock.real_s())
         pod = case.manifest(node.NAME)
         await self._cluster.create(ports.PODS, NAMESPACE, pod)
         printing = asyncio.gather(*(self._print(taking, each) for each in case.prints))
-        for act in case.acts:
-            await self._do(taking, act)
-        await self._until(taking, case.seconds)
-        await printing
+        try:
+            for act in case.acts:
+                await self._do(taking, act)
+            await self._until(taking, case.seconds)
+            await printing
+        finally:
+            printing.cancel()
         if not taking.logs:
             await self._read_logs(taking)
         found = await self._told(taking, pod)
-        with contextlib.suppress(errors.NotFound):
+        with contextlib.suppress(errors.ClusterError):
             await self._cluster.delete(ports.PODS, NAMESPACE, case.name, grace_s=1)
         if case.alone:
             await self._gone(case.name)
-        self._tell(f"{case.name} is recorded")
         return found
+
+    async def _remove(self, name: str) -> None:
+        """Take away what a case has left that failed, by force."""
+        with contextlib.suppress(errors.ClusterError):
+            await self._cluster.delete(ports.PODS, NAMESPACE, name, grace_s=0)
+        await self._gone(name)
+        # Until the watch has told it too.
+        await self._clock.sleep_real(PAUSE_REAL_S)
 
     async def _gone(self, name: str) -> None:
         give_up_s = self._clock.real_s() + GONE_REAL_S
@@ -103,7 +160,17 @@ class Recorder:
                 await self._cluster.get(ports.PODS, NAMESPACE, name)
             except errors.NotFound:
                 return
+            except errors.Unavailable as error:
+                self._tell(f"{name}: {error}")
             await self._clock.sleep_real(0.2)
+
+    async def _asked(self, question: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask once more what was left unanswered, and changes nothing."""
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(errors.Unavailable):
+                return await question()
+            await self._clock.sleep_real(PAUSE_REAL_S)
+        return await question()
 
     async def _do(self, taking: Taking, act: cases.Act) -> None:
         path = ports.PODS.path(NAMESPACE, taking.case.name)
@@ -141,34 +208,20 @@ class Recorder:
         """What happens to the node."""
         if act.verb == "taint":
             taint = {"key": "recording", "value": "now", "effect": "NoExecute"}
-            await self._taint([taint])
             taking.delete = {"t": at_s}
-            await self._until(taking, taking.case.seconds - 1)
-            await self._taint([])
+            try:
+                await upsets.taint(self._cluster, [taint])
+                await self._until(taking, taking.case.seconds - 1)
+            finally:
+                await upsets.taint(self._cluster, [])
         elif act.verb == "kubelet":
             self._real.stop_kubelet()
             await self._clock.sleep_real(act.stop_seconds)
             self._real.start_kubelet()
             taking.acts.append({"t": at_s, "kubeletStoppedSeconds": act.stop_seconds})
         elif act.verb == "preempt":
-            await self._preempt(taking)
+            await upsets.preempt(self._cluster, taking.case)
             taking.delete = {"t": at_s}
-
-    async def _taint(self, taints: Sequence[Mapping[str, str]]) -> None:
-        await self._cluster.patch(
-            ports.NODES, None, node.NAME, {"spec": {"taints": list(taints) or None}}
-        )
-
-    async def _preempt(self, taking: Taking) -> None:
-        """A pod of a higher priority wants the same room."""
-        rank = {"metadata": {"name": "recording-high"}, "value": 1000}
-        kind = ports.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", False)
-        with contextlib.suppress(errors.Conflict):
-            await self._cluster.create(kind, None, rank)
-        pod = taking.case.manifest(node.NAME)
-        pod["metadata"] = {"name": f"{taking.case.name}-other"}
-        pod["spec"]["priorityClassName"] = "recording-high"
-        await self._cluster.create(ports.PODS, NAMESPACE, pod)
 
     async def _watch(self) -> None:
         async for event in self._cluster.watch(ports.PODS, NAMESPACE):
@@ -195,7 +248,7 @@ class Recorder:
         for query in QUERIES:
             asked = {"container": first, **dict(urllib.parse.parse_qsl(query))}
             path = ports.PODS.path(NAMESPACE, taking.case.name, "log")
-            status, body = await self._cluster.text(path, asked)
+            status, body = await self._asked(partial(self._cluster.text, path, asked))
             taking.logs.append({"query": query, "status": status, "body": body})
 
     async def _print(self, taking: Taking, wanted: cases.Print) -> None:
@@ -211,7 +264,8 @@ class Recorder:
         if taking.delete is not None and any(a.verb in INDIRECT for a in taking.case.acts):
             # Others told why they delete it before they did.
             taking.delete["t"] = next(gone, taking.delete["t"])
-        events, _ = await self._cluster.list(ports.EVENTS, NAMESPACE, field_selector=chosen)
+        listing = partial(self._cluster.list, ports.EVENTS, NAMESPACE, field_selector=chosen)
+        events, _ = await self._asked(listing)
         return {
             "scenario": taking.case.name,
             "kubelet": releases.KUBERNETES,
@@ -240,8 +294,7 @@ def _event(item: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-async def record(real: node.RealNode, chosen: Sequence[cases.Case], tell: Tell) -> str:
-    """The recordings of these cases, as a JSON document."""
+async def record(real: Node, chosen: Sequence[cases.Case], kept: keeping.Kept, tell: Tell) -> None:
+    """Record these cases, and keep each as soon as it is finished."""
     async with await kube.KubeCluster.connect(str(real.kubeconfig)) as cluster:
-        found = await Recorder(cluster, real, tell).record(chosen)
-    return json.dumps(found, indent=1) + "\n"
+        await Recorder(cluster, real, tell, clocks.SystemClock()).record(chosen, kept)

@@ -1,12 +1,14 @@
-"""Leases: one active operator, and a gateway's membership. All durations are real seconds."""
+"""Leases that one process of several holds. All durations are real seconds."""
 
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from modelserve import errors, ports
-from modelserve.api import names, timestamps, wire
+from modelserve.adapters import lapsing
+from modelserve.api import timestamps
 
 log = logging.getLogger(__name__)
 
@@ -17,7 +19,7 @@ class LeaderElection:
     """``async with`` waits until this identity leads; the block is led until ``lost`` is set.
 
     Whether another's Lease has run out is judged by how long *we* have seen no change of it, on
-    our own monotonic clock: its wall-clock stamps are never compared. Without a renewal for
+    our own monotonic clock (see ``lapsing``). Without a renewal for
     ``renew_real_s`` (an outage, a machine that was paused) ``certain`` is cleared: another may
     lead. It is set again once the Lease is found unchanged; only who finds that another had it
     meanwhile has lost. Like client-go's, it is no fence: a process that was stopped may believe in
@@ -35,8 +37,15 @@ class LeaderElection:
         duration_real_s: float = 15.0,
         renew_real_s: float = 10.0,
         retry_real_s: float = 2.0,
+        labels: Mapping[str, str] | None = None,
+        has_ended: Callable[[str], bool] = lambda identity: False,
+        advice: str = "",
     ) -> None:
-        """``renew_real_s``: without a renewal for that long the lead is in doubt."""
+        """``renew_real_s``: without a renewal for that long the lead is in doubt.
+
+        ``labels`` are the Lease's. A holder that ``has_ended``, as far as this machine knows, is
+        not waited out; ``advice`` is for people who read that another is waited for.
+        """
         self.lost = asyncio.Event()
         self.certain = asyncio.Event()
         self._cluster = cluster
@@ -47,8 +56,12 @@ class LeaderElection:
         self._duration_real_s = duration_real_s
         self._renew_real_s = renew_real_s
         self._retry_real_s = retry_real_s
+        self._labels = dict(labels or {})
+        self._has_ended = has_ended
+        self._advice = advice
+        self._mandate = lapsing.Mandate(renew_real_s)
         self._lease: ports.Object | None = None
-        self._seen_real_s = 0.0
+        self._still = lapsing.Stillness(max(duration_real_s / 3, 2.5 * retry_real_s))
         self._renewing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -61,17 +74,35 @@ class LeaderElection:
         if self._renewing is not None:
             self._renewing.cancel()
             await asyncio.gather(self._renewing, return_exceptions=True)
+        self.certain.clear()
         await self.release()
+
+    @property
+    def leads(self) -> bool:
+        """Whether the lead is certain at this moment, by the clock itself."""
+        return self.certain.is_set() and self._mandate.holds(self._clock.real_s())
+
+    @property
+    def term(self) -> int:
+        """Another after each time that we might have been thought to be gone."""
+        return self._mandate.term
+
+    @property
+    def holder(self) -> str:
+        """Who has the Lease, as far as we know."""
+        return _holder(self._lease) if self._lease else ""
 
     async def acquire(self) -> None:
         """Wait until we lead; errors are retried for ever."""
         said = ""
         while True:
+            asked_real_s = self._clock.real_s()
             try:
                 if await self._try():
                     log.info("leading as %s", self._identity)
+                    self._mandate.renewed(asked_real_s, self._clock.real_s())
                     return
-                state = f"waiting for Lease {self._name}, held by {self._holder()}"
+                state = f"waiting for Lease {self._name}, held by {self.holder}{self._advice}"
             except errors.ClusterError as error:
                 state = f"cannot take Lease {self._name}: {error}"
             if state != said:
@@ -89,22 +120,18 @@ class LeaderElection:
                 await self._write({**lease["spec"], "holderIdentity": ""}, lease)
 
     async def _renew_until_lost(self) -> None:
-        deadline_real_s = self._clock.real_s() + self._renew_real_s
         while True:
-            left_real_s = deadline_real_s - self._clock.real_s()
-            pause_real_s = min(self._retry_real_s, left_real_s)
-            await self._clock.sleep_real(pause_real_s if left_real_s > 0 else self._retry_real_s)
+            left_real_s = self._mandate.left_real_s(self._clock.real_s())
+            await self._clock.sleep_real(min(self._retry_real_s, left_real_s or self._retry_real_s))
             asked_real_s = self._clock.real_s()
-            if asked_real_s >= deadline_real_s:
+            left_real_s = self._mandate.left_real_s(asked_real_s)
+            if not left_real_s:
                 self._doubt()
-            patience_real_s = deadline_real_s - asked_real_s
-            if patience_real_s <= 0:
-                patience_real_s = self._renew_real_s
             try:
-                async with asyncio.timeout(patience_real_s):
+                async with asyncio.timeout(left_real_s or self._renew_real_s):
                     if await self._renew():
                         # Counted from when it was asked: the server's clock began no earlier.
-                        deadline_real_s = asked_real_s + self._renew_real_s
+                        self._mandate.renewed(asked_real_s, self._clock.real_s())
                     elif self.lost.is_set():
                         return
             except (errors.ClusterError, TimeoutError) as error:
@@ -142,16 +169,17 @@ class LeaderElection:
     async def _try(self) -> bool:
         """Take the Lease if we may; False if another has it or was quicker."""
         lease = await self._read()
-        if lease is None:
-            return await self._create()
-        if _holder(lease) not in ("", self._identity) and not self._expired(lease):
+        # One that somebody deleted says nothing of who had it.
+        known = lease or self._lease
+        if known is not None and not self._is_free(known):
             return False
-        return await self._take(lease)
+        return await (self._create() if lease is None else self._take(lease))
 
     async def _read(self) -> ports.Object | None:
         try:
             lease = await self._cluster.get(ports.LEASES, self._namespace, self._name)
         except errors.NotFound:
+            self._still.look(self._clock.real_s())
             return None
         self._observe(lease)
         return lease
@@ -166,7 +194,8 @@ class LeaderElection:
         return True
 
     async def _create(self) -> bool:
-        body = {"metadata": {"name": self._name}, "spec": self._spec({}, taken=True)}
+        metadata = {"name": self._name, "labels": self._labels}
+        body = {"metadata": metadata, "spec": self._spec({}, taken=True)}
         try:
             self._observe(await self._cluster.create(ports.LEASES, self._namespace, body))
         except errors.Conflict:
@@ -190,100 +219,20 @@ class LeaderElection:
         }
 
     def _observe(self, lease: ports.Object) -> None:
-        if self._lease is None or self._lease.get("spec") != lease.get("spec"):
-            self._seen_real_s = self._clock.real_s()
+        self._still.see(lease.get("spec"), self._clock.real_s())
         self._lease = lease
 
-    def _expired(self, lease: ports.Object) -> bool:
+    def _is_free(self, lease: ports.Object) -> bool:
+        holder = _holder(lease)
+        if holder in ("", self._identity) or self._has_ended(holder):
+            return True
         duration = float(lease["spec"].get("leaseDurationSeconds") or self._duration_real_s)
-        return self._clock.real_s() - self._seen_real_s >= duration
-
-    def _holder(self) -> str:
-        return _holder(self._lease) if self._lease else ""
+        return self._still.counted_real_s >= duration
 
     def _changes(self) -> int:
         """How often the Lease has changed hands, as far as we know."""
         spec = (self._lease or {}).get("spec") or {}
         return int(spec.get("leaseTransitions") or 0)
-
-
-class Membership:
-    """A gateway's Lease: it lives, and its internal port is there. ``run`` it as a task."""
-
-    def __init__(
-        self,
-        cluster: ports.Cluster,
-        namespace: str,
-        name: str,
-        address: str,
-        epoch: str,
-        clock: ports.Clock,
-    ) -> None:
-        """``address``: host:port of the internal port; ``epoch`` changes with each start."""
-        self.registered = asyncio.Event()
-        self._cluster = cluster
-        self._namespace = namespace
-        self._name = name
-        self._address = address
-        self._epoch = epoch
-        self._clock = clock
-        self._uid = ""
-
-    async def run(self) -> None:
-        """Renew every 3 s until cancelled, then delete the Lease. Errors are retried for ever."""
-        failing = False
-        try:
-            while True:
-                try:
-                    await self.renew()
-                    failing = False
-                except errors.ClusterError as error:
-                    log.log(
-                        logging.DEBUG if failing else logging.WARNING,
-                        "cannot renew Lease %s: %s",
-                        self._name,
-                        error,
-                    )
-                    failing = True
-                await self._clock.sleep_real(wire.LEASE_RENEW_REAL_S)
-        finally:
-            await self._withdraw()
-
-    async def renew(self) -> None:
-        """Write the Lease, with now as its renew time."""
-        lease = await self._cluster.apply(
-            ports.LEASES,
-            self._namespace,
-            self._name,
-            {
-                "metadata": {
-                    "labels": {
-                        names.LABEL_GATEWAY: "true",
-                        names.LABEL_COMPONENT: "gateway",
-                    },
-                    "annotations": {
-                        names.GATEWAY_ADDRESS: self._address,
-                        names.GATEWAY_EPOCH: self._epoch,
-                    },
-                },
-                "spec": {
-                    "holderIdentity": self._name,
-                    "leaseDurationSeconds": round(wire.LEASE_LAPSE_REAL_S),
-                    "renewTime": timestamps.format_micro_time(self._clock.wall_s()),
-                },
-            },
-            manager=names.GATEWAY,
-            force=True,
-        )
-        self._uid = lease["metadata"]["uid"]
-        self.registered.set()
-
-    async def _withdraw(self) -> None:
-        if not self._uid:
-            return
-        with contextlib.suppress(errors.ClusterError, TimeoutError):
-            async with asyncio.timeout(_RELEASE_REAL_S):
-                await self._cluster.delete(ports.LEASES, self._namespace, self._name, uid=self._uid)
 
 
 def _holder(lease: ports.Object) -> str:

@@ -1,8 +1,11 @@
 """Ranks of an engine against the GPUs that its processes find: too few, and it does not start.
 
 A CUDA process finds one slice of a GPU (MIG), however many its container has (CUDA 11 and 12, MIG
-user guide), so ranks cannot be slices. vLLM counts before it loads anything (``__post_init__`` of
-its config/parallel.py), TensorRT-LLM too; of the others the second rank finds no device.
+user guide), so ranks cannot be slices. The words are the engines' own: vLLM counts before it loads
+anything (``__post_init__`` of its config/parallel.py), TensorRT-LLM too (``LLM.__init__``,
+llmapi/llm.py; its issue 2594), TGI in each shard (server/.../utils/dist.py). In SGLang the second
+rank finds no device (``set_device``; THUDM/slime issue 1326), in PyTorch 2.8's words
+(c10/cuda/CUDAMiscFunctions.cpp, CUDAException.cpp); Triton is taken to end the same way.
 """
 
 from modelserve import errors
@@ -35,10 +38,13 @@ def check(launch: types.Launch, found: int) -> None:
         raise errors.StartRefused(
             f"RuntimeError: Only {found} GPUs are available, but {ranks} are required."
         )
+    if launch.engine is EngineType.TGI:
+        raise errors.StartRefused("AssertionError: Each process is one gpu")
     raise errors.StartRefused(
         "torch.AcceleratorError: CUDA error: invalid device ordinal\n"
         "GPU device may be out of range, do you have enough GPUs?\n"
         "CUDA kernel errors might be asynchronously reported at some other API call, so the "
         "stacktrace below might be incorrect.\n"
-        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions."
     )

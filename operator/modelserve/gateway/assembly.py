@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from modelserve import errors, ports
-from modelserve.adapters import leases
+from modelserve.adapters import membership
 from modelserve.api import names
 from modelserve.gateway import dispatch, exchange, feed, internal, metrics, probing, public, relay
 from modelserve.gateway import view as views
@@ -72,7 +72,7 @@ class Gateway:
         ]
         host = settings.advertise_host or self.internal_address[0]
         self._membership = asyncio.create_task(
-            leases.Membership(
+            membership.Membership(
                 self._cluster,
                 settings.namespace,
                 f"{names.GATEWAY}-{settings.identity}",

@@ -50,17 +50,29 @@ class Shards:
         self.ports: dict[str, int] = {}
         self._beside = beside
 
-    def start(self, name: str) -> None:
-        """Start one, and wait until it says that it is ready."""
+    def begin(self, name: str, *flags: str) -> None:
+        """Start one, which may have to wait for others."""
         cluster = self.emulated.cluster
-        flags = ("--workers=1", f"--shard={name}", f"--data-dir={cluster.home.directory / name}")
-        emulator = self._beside(cluster, workloads.EMULATOR, *flags)
-        self.emulators[name] = emulator
-        line = self.emulated.until(
-            f"{name} to be ready",
-            lambda: [each for each in emulator.said().splitlines() if each.startswith("{")],
-        )[0]
+        data = f"--data-dir={cluster.home.directory / name}"
+        self.emulators[name] = self._beside(
+            cluster, workloads.EMULATOR, "--workers=1", data, *flags
+        )
+
+    def start(self, name: str) -> None:
+        """Start one that shares, and wait until it says that it is ready."""
+        self.begin(name, f"--shard={name}")
+        self.ready(name)
+
+    def ready(self, name: str) -> None:
+        line = self.emulated.until(f"{name} to be ready", lambda: self.said(name, "{"))[0]
         self.ports[name] = json.loads(line)["kubeletPort"]
+
+    def said(self, name: str, word: str) -> list[str]:
+        """Its lines with that word in them."""
+        return [line for line in self.emulators[name].said().splitlines() if word in line]
+
+    def end(self, name: str) -> None:
+        self.emulators.pop(name).end()
 
     def kill(self, name: str) -> None:
         self.emulators.pop(name).end(signal.SIGKILL)
@@ -71,6 +83,10 @@ class Shards:
         leases = [each["metadata"] for each in self.emulated.seen(path)["items"]]
         noted = {each["name"]: each.get("annotations") or {} for each in leases}
         return {name: notes.get(HOLDER, "") for name, notes in noted.items() if "dgx-" in name}
+
+    def pods(self) -> set[str]:
+        """UIDs of the Deployment's."""
+        return {pod["metadata"]["uid"] for pod in self.emulated.pods("spread")}
 
     def endpoints(self) -> dict[str, int]:
         """The port of each node's kubelet API."""
@@ -103,22 +119,23 @@ def shards(start_emulated: Callable[..., Any], beside: Callable[..., Any]) -> Sh
 
 
 def test_both_play_nodes(shards: Shards) -> None:
+    shards.played_by("a", "b")
     holders = shards.holders()
-    assert set(holders.values()) == {"a", "b"}
-    assert shards.endpoints() == {name: shards.ports[holder] for name, holder in holders.items()}
+    told = {name: shards.ports[holder] for name, holder in holders.items()}
+    shards.emulated.until("the API of who plays it", shards.endpoints, lambda ports: ports == told)
 
 
 def test_one_that_is_killed_is_replaced_by_the_other(shards: Shards) -> None:
     emulated = shards.emulated
-    before = {pod["metadata"]["uid"] for pod in emulated.pods("spread")}
+    before = shards.pods()
     shards.kill("a")
     shards.played_by("b")
     told = dict.fromkeys(shards.holders(), shards.ports["b"])
     emulated.until(
         "the other's kubelet API on all nodes", shards.endpoints, lambda ports: ports == told
     )
+    assert shards.pods() == before
     pods = emulated.pods("spread")
-    assert {pod["metadata"]["uid"] for pod in pods} == before
     assert [pod["status"]["containerStatuses"][0]["restartCount"] for pod in pods] == [0] * NODES
     conditions = [n["status"]["conditions"] for n in emulated.seen("/api/v1/nodes")["items"]]
     ready = [c["status"] for each in conditions for c in each if c["type"] == "Ready"]
@@ -136,3 +153,22 @@ def test_one_that_comes_gets_its_share(shards: Shards) -> None:
     shards.played_by("a", "b")
     shards.emulated.kubectl("rollout", "restart", "deployment/spread")
     shards.emulated.rolled_out("spread")
+
+
+def test_one_without_a_name_waits_until_those_that_share_have_gone(shards: Shards) -> None:
+    emulated = shards.emulated
+    before = emulated.until("no old pods", shards.pods, lambda found: len(found) == NODES)
+    shards.begin("alone")
+    emulated.until("its sentence", lambda: shards.said("alone", "plays no nodes until then"))
+    shards.end("a")
+    shards.played_by("b")
+    assert shards.said("alone", "{") == []
+    shards.end("b")
+    shards.ready("alone")
+    told = dict.fromkeys(shards.endpoints(), shards.ports["alone"])
+    emulated.until("its API on all nodes", shards.endpoints, lambda ports: ports == told)
+    assert shards.pods() == before
+    shards.begin("other")
+    emulated.until("its sentence", lambda: shards.said("other", "held by"))
+    shards.kill("alone")
+    shards.ready("other")

@@ -139,8 +139,24 @@ def _facts(
 ) -> Iterator[Difference]:
     for key in sorted({*real, *ours}):
         theirs, mine = real.get(key, []), ours.get(key, [])
-        if _aligned(theirs, mine) is None:
+        if _aligned(theirs, mine) is None and not _held_back(key, real, ours):
             yield Difference(scenario.scenario, f"status: {key}", _story(theirs), _story(mine))
+
+
+def _held_back(
+    key: str, real: Mapping[str, list[facts.Change]], ours: Mapping[str, list[facts.Change]]
+) -> bool:
+    """Whether one side alone tells, with a last back-off, the end before it: as a last state."""
+    theirs, mine = (_before_back_off(key, found) for found in (real, ours))
+    return _aligned(theirs, mine) is not None
+
+
+def _before_back_off(key: str, found: Mapping[str, list[facts.Change]]) -> list[facts.Change]:
+    changes = found.get(key, [])
+    states = found.get(f"{key.removesuffix(' lastState')} state", [])
+    if not (changes and states and key.endswith(" lastState") and _is_back_off(states[-1])):
+        return changes
+    return changes[:-1] if changes[-1].number == states[-1].number else changes
 
 
 def _story(found: Sequence[facts.Change]) -> list[list[Any]]:

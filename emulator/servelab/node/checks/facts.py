@@ -3,7 +3,7 @@
 import functools
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,19 +131,35 @@ def changes(
 
 
 def without_blips(ours: Sequence[Change], wanted: Sequence[str]) -> list[Change] | None:
-    """``ours`` less short-lived values, so that it reads as ``wanted``; None if it cannot."""
+    """``ours`` less short-lived values, the first ones, so that it reads as ``wanted``.
+
+    None if it cannot. What is the same before and after such a value counts once.
+    """
     if [change.value for change in ours] == list(wanted):
         return list(ours)
     if not len(wanted) < len(ours) <= len(wanted) + 2 * MOST_BLIPS:
         return None
-    for number in range(len(ours) - 1):
-        if ours[number + 1].t_s - ours[number].t_s >= BLIP_S:
-            continue
-        rest = [*ours[:number], *ours[number + 1 :]]
-        if number and number < len(rest) and rest[number].value == rest[number - 1].value:
-            del rest[number]
-        if len(rest) >= len(wanted):
-            found = without_blips(rest, wanted)
-            if found is not None:
-                return found
-    return None
+
+    def steps(number: int, read: int) -> Iterator[int]:
+        """By how much ``ours[number]`` can take that further of which so many have been read."""
+        change, following = ours[number], ours[number + 1 : number + 2]
+        lapsed = any(after.t_s - change.t_s < BLIP_S for after in following)
+        if lapsed or (read and change.value == wanted[read - 1]):
+            yield 0
+        if read < len(wanted) and change.value == wanted[read]:
+            yield 1
+
+    @functools.cache
+    def reads(number: int, read: int) -> bool:
+        """Whether the rest, from there on, can be read as the rest of what is wanted."""
+        if number == len(ours):
+            return read == len(wanted)
+        return any(reads(number + 1, read + step) for step in steps(number, read))
+
+    kept: list[Change] = []
+    for number, change in enumerate(ours):
+        step = next((s for s in steps(number, len(kept)) if reads(number + 1, len(kept) + s)), None)
+        if step is None:
+            return None
+        kept += [change] * step
+    return kept

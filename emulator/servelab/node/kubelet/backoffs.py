@@ -14,8 +14,10 @@ class _Entry:
 
 @dataclass(slots=True)
 class Backoff:
-    """Delays by key. Times are Unix seconds, real."""
+    """Delays by key. Times are real seconds of any one clock."""
 
+    first_real_s: float = FIRST_REAL_S
+    cap_real_s: float = CAP_REAL_S
     entries: dict[str, _Entry] = field(default_factory=dict)
 
     def delay_real_s(self, key: str) -> float:
@@ -25,25 +27,24 @@ class Backoff:
     def holds_since(self, key: str, event_s: float, now_s: float) -> bool:
         """Whether, counted from that event, the delay is not over."""
         found = self.entries.get(key)
-        if found is None or _forgotten(found, event_s):
+        if found is None or self._forgotten(found, event_s):
             return False
         return now_s - event_s < found.delay_real_s
 
     def holds_since_update(self, key: str, now_s: float) -> bool:
         """Whether, counted from the last failure, the delay is not over."""
         found = self.entries.get(key)
-        if found is None or _forgotten(found, now_s):
+        if found is None or self._forgotten(found, now_s):
             return False
         return now_s - found.updated_s < found.delay_real_s
 
     def failed(self, key: str, event_s: float, now_s: float) -> None:
         """One failure more: the first delay, or twice the last."""
         found = self.entries.get(key)
-        if found is None or _forgotten(found, event_s):
-            self.entries[key] = _Entry(FIRST_REAL_S, now_s)
+        if found is None or self._forgotten(found, event_s):
+            self.entries[key] = _Entry(self.first_real_s, now_s)
         else:
-            self.entries[key] = _Entry(min(CAP_REAL_S, 2 * found.delay_real_s), now_s)
+            self.entries[key] = _Entry(min(self.cap_real_s, 2 * found.delay_real_s), now_s)
 
-
-def _forgotten(entry: _Entry, event_s: float) -> bool:
-    return event_s - entry.updated_s > 2 * CAP_REAL_S
+    def _forgotten(self, entry: _Entry, event_s: float) -> bool:
+        return event_s - entry.updated_s > 2 * self.cap_real_s

@@ -56,6 +56,7 @@ class Behavior(pydantic.BaseModel):
     mount_errors: Mapping[str, str] = pydantic.Field(default_factory=dict)  # by volume
     termination_message: str = ""
     log: tuple[str, ...] = ()
+    later: "Behavior | None" = None  # of all runs after the first
 
     @pydantic.field_validator("log")
     @classmethod
@@ -66,6 +67,13 @@ class Behavior(pydantic.BaseModel):
             except ValueError:
                 raise ValueError(f"{line!r} must begin with the second it is written at") from None
         return lines
+
+    def of_run(self, number: int) -> "Behavior":
+        """How it behaves in that run, counted from 0."""
+        said = self
+        while number and said.later is not None:
+            said, number = said.later, number - 1
+        return said
 
     def lines(self) -> Sequence[tuple[float, str]]:
         """The log: second and text."""
@@ -208,13 +216,20 @@ def _arguments(spec: podspec.Container) -> Sequence[str]:
 def _as_first_process(pod: podspec.Pod, spec: podspec.Container, said: Behavior) -> Behavior:
     """Plain shells and tools ignore SIGTERM as PID 1, unless a behaviour of their own is given."""
     command = [*(spec.raw.get("command") or ()), *(spec.raw.get("args") or ())]
-    if not command or said.ignores_term or said.term_after_seconds is not None:
+    if not command:
         return said
     trapped = any("trap " in str(word) for word in command)
     alone = not pod.raw["spec"].get("shareProcessNamespace") and not pod.raw["spec"].get("hostPID")
     if alone and not trapped and PurePosixPath(str(command[0])).name in UNHANDLED:
-        return said.model_copy(update={"ignores_term": True})
+        return _ignoring_term(said)
     return said
+
+
+def _ignoring_term(said: Behavior) -> Behavior:
+    """The same, in all runs of which nothing else is said."""
+    later = None if said.later is None else _ignoring_term(said.later)
+    ignores = said.ignores_term or said.term_after_seconds is None
+    return said.model_copy(update={"ignores_term": ignores, "later": later})
 
 
 def _where(pod: podspec.Pod, annotation: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from modelserve.api import timestamps
 from modelserve.catalog import images as catalogue
-from servelab.node.kubelet import runtime
+from servelab.node.kubelet import restartall, runtime
 from servelab.node.machines import images
 from servelab.node.pods import podspec
 from servelab.node.rules import records
@@ -40,20 +40,12 @@ def restartable(pod: podspec.Pod, spec: podspec.Container, exit_code: int) -> bo
     """Whether the policy has it start again after that exit; an init container until it is done."""
     if spec.sidecar:
         return True
-    if any(_applies(rule, exit_code) for rule in spec.raw.get("restartPolicyRules") or ()):
+    if restartall.action(spec, exit_code):
         return True
     policy = spec.raw.get("restartPolicy") or pod.restart_policy
     if policy == "OnFailure" or spec.init:
         return exit_code != 0 and policy != "Never"
     return bool(policy == "Always")
-
-
-def _applies(rule: Mapping[str, Any], exit_code: int) -> bool:
-    """Whether a container's own rule has it start again after that exit."""
-    codes = rule.get("exitCodes") or {}
-    inside = exit_code in (codes.get("values") or ())
-    wanted = inside if codes.get("operator") == "In" else not inside
-    return rule.get("action") == "Restart" and wanted
 
 
 def render(
@@ -62,8 +54,10 @@ def render(
     snapshot: runtime.Snapshot,
     failure: Failure | None,
     old: Mapping[str, Any] | None,
+    *,
+    restarting: bool = False,
 ) -> Entry:
-    """One entry, ``ready`` and ``started`` still false."""
+    """One entry, ``ready`` and ``started`` still false; all may be ``restarting``."""
     runs = snapshot.runs.get(spec.name, ())
     waiting = "PodInitializing" if any(each.init for each in pod.containers) else None
     entry: Entry = {
@@ -79,6 +73,8 @@ def render(
     }
     if runs:
         entry |= _ran(pod, spec, runs)
+    elif restarting and old and "waiting" not in old["state"]:
+        entry = restartall.left(entry, old)
     newest = runs[0] if runs else None
     if spec.init and newest and not newest.running and newest.instance.exit_code == 0:
         return entry
@@ -117,17 +113,26 @@ def state(seen: runtime.Seen, most_bytes: int) -> Entry:
     return {"terminated": dataclasses.replace(ended, message=message).to_json()}
 
 
-def phase(pod: podspec.Pod, told: Mapping[str, Entry], *, terminal: bool, initialized: bool) -> str:
-    """The pod's phase (kubelet 1.37's getPhase). ``terminal``: nothing will start again."""
+def phase(
+    pod: podspec.Pod,
+    told: Mapping[str, Entry],
+    before: Mapping[str, Entry],
+    *,
+    terminal: bool,
+    initialized: bool,
+) -> str:
+    """The pod's phase (kubelet 1.37's getPhase). ``terminal``: nothing will start again.
+
+    A kubelet finds it before it knows who has started now: that is as told ``before``.
+    """
     mains = [spec for spec in pod.containers if spec.main]
     inits = [spec for spec in pod.containers if spec.init and not spec.sidecar]
     sidecars = [spec for spec in pod.containers if spec.sidecar]
-    init_codes = [(spec, _code(told[spec.name])) for spec in inits]
-    if any(code and not restartable(pod, spec, code) for spec, code in init_codes):
+    if any(_code(told[spec.name]) and not _comes_back(pod, spec, told) for spec in inits):
         return "Failed"
-    if any(code is None for _, code in init_codes):
+    if any(_code(told[spec.name]) is None for spec in inits):
         return "Pending"
-    if not initialized and any(_coming(told[spec.name]) for spec in sidecars):
+    if not initialized and any(_coming(s.name, told, before) for s in sidecars):
         return "Pending"
     main_codes = {spec.name: _code(told[spec.name]) for spec in mains}
     running = [spec for spec in mains if "running" in told[spec.name]["state"]]
@@ -146,7 +151,7 @@ def _ended_phase(
     *,
     terminal: bool,
 ) -> str:
-    coming = any(restartable(pod, spec, codes[spec.name] or 0) for spec in mains)
+    coming = any(_comes_back(pod, spec, told) for spec in mains)
     if coming and not terminal:
         return "Running"
     # A container that waits after a clean end counts as failed here, as a kubelet has it.
@@ -154,16 +159,29 @@ def _ended_phase(
     return "Succeeded" if clean else "Failed"
 
 
-def _code(entry: Entry) -> int | None:
-    """The exit code it stands at; None while it runs or has never run."""
-    ended = entry["state"].get("terminated")
+def _comes_back(pod: podspec.Pod, spec: podspec.Container, told: Mapping[str, Entry]) -> bool:
+    """Whether one that has ended starts again."""
+    ended = _end(told[spec.name])
+    code = 0 if ended is None else int(ended["exitCode"])
+    return restartall.taken(ended) or restartable(pod, spec, code)
+
+
+def _end(entry: Entry) -> Mapping[str, Any] | None:
+    """The end it stands at; None while it runs or has never run."""
+    ended: Mapping[str, Any] | None = entry["state"].get("terminated")
     if ended is None and "waiting" in entry["state"]:
         ended = entry["lastState"].get("terminated")
+    return ended
+
+
+def _code(entry: Entry) -> int | None:
+    ended = _end(entry)
     return None if ended is None else int(ended["exitCode"])
 
 
-def _coming(entry: Entry) -> bool:
+def _coming(name: str, told: Mapping[str, Entry], before: Mapping[str, Entry]) -> bool:
     """A sidecar that has not started yet."""
+    entry = told[name]
     if "running" in entry["state"]:
-        return not entry["started"]
+        return not (before.get(name) or {}).get("started")
     return "waiting" in entry["state"] and not entry["lastState"].get("terminated")

@@ -39,6 +39,12 @@ def post_start(
     return _run(pod, spec, made, hook, now_s, fails=said.post_start_fails)
 
 
+def cut(pod: state.State, spec: podspec.Container) -> Ran:
+    """The hook of a container that has just started, and ended under it."""
+    command = spec.raw["lifecycle"]["postStart"]["exec"]["command"]
+    return Ran(0.0, wording.exec_hook_failed(command, _where(pod, spec), runtime.KILLED))
+
+
 def pre_stop(
     pod: state.State, spec: podspec.Container, instance: runtime.Instance, now_s: float
 ) -> Ran | None:
@@ -63,7 +69,7 @@ def _run(
     hook = hook or {}
     if hook.get("sleep"):
         return Ran(float(hook["sleep"].get("seconds", 0)), inside=False)
-    where = wording.Where(spec.name, f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})")
+    where = _where(pod, spec)
     if hook.get("httpGet") and not fails:
         if instance.listens(now_s):
             return Ran(0.0)
@@ -75,6 +81,10 @@ def _run(
     took_s = sum(map(float, _SLEEP.findall(text)))
     code = _code(command) or int(fails)
     return Ran(took_s, wording.exec_hook_failed(command, where, code) if code else "")
+
+
+def _where(pod: state.State, spec: podspec.Container) -> wording.Where:
+    return wording.Where(spec.name, f"{pod.pod.name}_{pod.pod.namespace}({pod.pod.uid})")
 
 
 def _code(command: list[str]) -> int:

@@ -69,10 +69,6 @@ class PodLife:
         taken, self.state.out = self.state.out, []
         return taken, due
 
-    def next_wake_real_s(self) -> float:
-        """When something is due next; infinite if only an input can change anything."""
-        return min(self._dues())
-
     def _dues(self) -> tuple[float, ...]:
         """When each of ``_PARTS`` is due; of what is due at once, the first goes first."""
         if self.finished:
@@ -288,8 +284,7 @@ class PodLife:
         self.worker.poke(at)
 
     def _say(self, at: float) -> None:
-        line = self._lines.take()
-        if line is not None:
+        if (line := self._lines.take()) is not None:
             self.state.out.append(line)
 
 

@@ -5,7 +5,7 @@ After kubelet 1.37's computePodActions (pkg/kubelet/kuberuntime).
 
 from dataclasses import dataclass, field
 
-from servelab.node.kubelet import entries, probeworkers, resizing, runtime, state
+from servelab.node.kubelet import entries, probeworkers, resizing, restartall, runtime, state
 from servelab.node.pods import podspec
 from servelab.node.rules import wording
 
@@ -23,9 +23,10 @@ class Kill:
 
 @dataclass(slots=True)
 class Actions:
-    """In order: ``kill_pod`` alone, or kills, then starts (init containers first)."""
+    """In order: ``kill_pod`` or ``taken`` alone, or kills, then starts (init containers first)."""
 
     kill_pod: bool = False
+    taken: list[podspec.Container] = field(default_factory=list)  # from the runtime
     kills: list[Kill] = field(default_factory=list)
     inits: list[podspec.Container] = field(default_factory=list)
     starts: list[podspec.Container] = field(default_factory=list)
@@ -35,6 +36,9 @@ class Actions:
 def compute(pod: state.State, probed: probeworkers.Workers) -> Actions:
     """From what the last relist saw."""
     found = Actions()
+    if pod.restarting:
+        found.taken = restartall.order(pod.pod, pod.snapshot)
+        return found
     inits = [spec for spec in pod.pod.containers if spec.init]
     mains = [spec for spec in pod.pod.containers if spec.main]
     if pod.snapshot.sandbox == "absent":
@@ -76,9 +80,11 @@ def _init(
     mains: list[podspec.Container],
     found: Actions,
 ) -> bool:
-    """Plan the init containers, from the last back to the first that has run; True when done."""
+    """Plan the init containers, the last first; True when done.
+
+    Once one has run, those before it are done, and of them only sidecars matter.
+    """
     before = initialized = pod.snapshot.started(tuple(spec.name for spec in mains))
-    any_seen = False
     for number in range(len(inits) - 1, -1, -1):
         spec, following = inits[number], inits[number + 1 : number + 2]
         seen = pod.snapshot.newest(spec.name)
@@ -87,21 +93,18 @@ def _init(
                 found.inits.insert(0, spec)
             continue
         if before and not spec.sidecar:
-            any_seen = True
             continue
         done = _one_init(pod, probed, spec, seen, found)
         if found.kill_pod:
             return False
         if done and not following:
             initialized = True
-        elif done and not before and not any_seen:
+        elif done and not before:
             found.inits += following
-        any_seen = True
-        if not spec.sidecar:
-            break
+        before = True
     if not inits:
         return True
-    if not any_seen and not before:
+    if not before:
         found.inits = inits[:1]
     return initialized
 

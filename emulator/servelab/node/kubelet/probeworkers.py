@@ -30,6 +30,7 @@ class Worker:
     last: bool | None = None
     streak: int = 0
     trying: bool = False  # a gRPC probe that has not got through yet
+    over: bool = False  # it has seen that the pod is
 
     def trigger(self, now_s: float) -> None:
         """Probe now, and at full periods from now on; one that is under way is not cut short."""
@@ -39,6 +40,8 @@ class Worker:
     def due_s(self, pod: state.State) -> float:
         """When a probe can next change or tell anything: steady servers are left alone."""
         entry = pod.told.get(self.spec.name)
+        if pod.phase in state.TERMINAL:
+            return runtime.NEVER if self.over else self._on_grid(pod.now_s)
         if entry is None or not entry.get("containerID"):
             return runtime.NEVER
         if entry["containerID"] != self.container_id:
@@ -66,8 +69,9 @@ class Worker:
     def tick(self, pod: state.State, now_s: float) -> bool:
         """Probe if it is due; returns whether the result that counts changed."""
         self.next_s = now_s + self.probe.period_s
+        self.over = pod.phase in state.TERMINAL
         entry = pod.told.get(self.spec.name)
-        if entry is None or not entry.get("containerID"):
+        if self.over or entry is None or not entry.get("containerID"):
             return False
         news = False
         if entry["containerID"] != self.container_id:
@@ -183,7 +187,8 @@ class Workers:
         return min((each.due_s(pod) for each in self.workers), default=runtime.NEVER)
 
     def find(self, name: str, kind: Kind) -> Worker | None:
-        found = (w for w in self.workers if w.spec.name == name and w.probe.kind is kind)
+        known = (each for each in self.workers if not each.over)
+        found = (w for w in known if w.spec.name == name and w.probe.kind is kind)
         return next(found, None)
 
     def failed(self, name: str, container_id: str, kind: Kind) -> bool:
@@ -227,7 +232,7 @@ class Workers:
             return False, False
         found = self.find(spec.name, Kind.READINESS)
         if found is None:
-            return True, spec.probe(Kind.READINESS) is None
+            return True, True
         if found.container_id == seen.instance.container_id and found.result:
             return True, True
         found.trigger(now_s)

@@ -10,7 +10,15 @@ from typing import Any
 
 from modelserve.api import names, timestamps, wire
 from modelserve.catalog import images as catalogue
-from servelab.node.kubelet import enginelife, engineset, life, probeworkers, runtime, state
+from servelab.node.kubelet import (
+    enginelife,
+    engineset,
+    life,
+    probeworkers,
+    restartall,
+    runtime,
+    state,
+)
 from servelab.node.pods import podspec, starting
 from servelab.node.rules import conditions, records
 
@@ -70,6 +78,7 @@ def _conditions(found: state.State, status: Mapping[str, Any]) -> None:
         found.flips.since_s[kind] = (entry["status"], since)
     if conditions.RESIZING in known:
         found.resizing, found.resized = found.pod.generation, True
+    found.restarting = found.flips.holds(conditions.RESTARTING)
     ready = known.get("PodReadyToStartContainers", {}).get("status") == "True"
     found.cri.sandbox = found.sandbox = "ready" if ready else "absent"
     if not found.may_run:
@@ -106,13 +115,17 @@ def _restore(found: state.State, entry: Mapping[str, Any], now_real_s: float) ->
     for body, run in ((last, number - 1), (now.get("terminated"), number)):
         if body is not None:
             ended = records.Ended.parse(body)
-            at = run if body is not last or "waiting" not in now else number
-            made = found.cri.create(name, max(0, at), ended.started_at_s, said, fallback=fallback)
+            taken = restartall.taken(body)
+            at = number if body is last and "waiting" in now and not taken else run
+            words, since = said.of_run(max(0, at)), ended.started_at_s
+            made = found.cri.create(name, max(0, at), since, words, fallback=fallback)
+            made.removed = taken
             made.ends_s, made.exit_code = ended.finished_at_s, ended.exit_code
             made.reason, made.message = ended.reason, ended.message
-    since = _running_since_s(engine, now, last)
-    if since is not None:
-        made = found.cri.create(name, number, since, said, fallback=fallback, process=engine)
+    began = _running_since_s(engine, now, last)
+    if began is not None:
+        words = said.of_run(number)
+        made = found.cri.create(name, number, began, words, fallback=fallback, process=engine)
         made.resources, made.image = entry.get("resources") or {}, _image(spec, entry)
         if engine is not None and found.may_run:
             engine.relaunch(found.out, made, now_real_s, going=found.pod.deleted)

@@ -58,6 +58,7 @@ class Instance:
     image: str = ""  # as its spec had it
     tail: deque[actions.Log] = field(default_factory=lambda: deque(maxlen=MESSAGE_LINES))
     hook_s: float = float("-inf")  # until when its preStop hook takes, inside it
+    removed: bool = False  # from the runtime, which knows nothing of it any more
 
     def exited(self, now_s: float) -> bool:
         return now_s >= self.ends_s
@@ -122,10 +123,11 @@ class Instance:
 
     def _message(self) -> str:
         """Its last words, once it has ended: what its process said last is said by then."""
-        said = self.behavior
-        if said.termination_message or not (self.fallback and self.exit_code):
-            return cut(said.termination_message, slice(-MESSAGE_BYTES, None))
-        age_s = self.age_s(self.ends_s)
+        said, age_s = self.behavior, self.age_s(self.ends_s)
+        # What it leaves as it ends by itself is not there before.
+        words = said.termination_message if age_s >= (said.exit_after_seconds or 0.0) else ""
+        if words or not (self.fallback and self.exit_code):
+            return cut(words, slice(-MESSAGE_BYTES, None))
         lines = [f"{text}\n" for when, text in said.lines() if when <= age_s]
         lines += [f"{stamps.stamped(each.line, each.at_real_s)}\n" for each in self.tail]
         return cut("".join(lines[-MESSAGE_LINES:]), slice(-LOG_MESSAGE_BYTES, None))
@@ -171,11 +173,22 @@ class Runtime:
 
     def look(self, now_s: float) -> Snapshot:
         """What the runtime would tell now."""
-        runs = {
-            name: tuple(Seen(each, not each.exited(now_s)) for each in found[:2])
-            for name, found in self.instances.items()
-        }
+        runs = {}
+        for name, found in self.instances.items():
+            known = [each for each in found[:2] if not each.removed]
+            if known:
+                runs[name] = tuple(Seen(each, not each.exited(now_s)) for each in known)
         return Snapshot(self.sandbox, runs)
+
+    def next_number(self, name: str) -> int:
+        """Of its next run: a kubelet counts those that have left a log."""
+        found = self.instances.get(name)
+        return found[0].restart + 1 if found else 0
+
+    def remove(self, name: str) -> None:
+        """Forget all runs of a container."""
+        for each in self.instances.get(name, ()):
+            each.removed = True
 
     def running(self, now_s: float) -> list[Instance]:
         return [found[0] for found in self.instances.values() if not found[0].exited(now_s)]

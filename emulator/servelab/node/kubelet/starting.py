@@ -61,6 +61,17 @@ def start(pod: state.State, delays: Delays, spec: podspec.Container, now_s: floa
     return (yield from _run(pod, spec, now_s))
 
 
+def timed(began: Waiting, now_s: float) -> Generator[float, float, tuple[Failed | None, float]]:
+    """The result of a start, and when it came."""
+    try:
+        due_s = next(began)
+        while True:
+            now_s = yield due_s
+            due_s = began.send(now_s)
+    except StopIteration as ended:
+        return ended.value, now_s
+
+
 def wait(now_s: float, until_s: float) -> Generator[float, float, float]:
     """Wait until then; returns that time."""
     while now_s < until_s:
@@ -185,9 +196,8 @@ def _pull(
 
 
 def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
-    said = pod.around.behaviors[spec.name]
-    before = pod.snapshot.newest(spec.name)
-    number = 0 if before is None else before.instance.restart + 1
+    number = pod.cri.next_number(spec.name)
+    said = pod.around.behaviors[spec.name].of_run(number)
     fallback = spec.raw.get("terminationMessagePolicy") == "FallbackToLogsOnError"
     pod.emit(spec, "Created", "Container created")
     if number:
@@ -209,7 +219,11 @@ def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:
         )
     faulting.started(pod, made, now_s)
     ran = hooks.post_start(pod, spec, made, now_s)
-    now_s = yield from wait(now_s, now_s + ran.seconds / pod.scale)
+    over_s = now_s + ran.seconds / pod.scale
+    while now_s < (until_s := min(over_s, made.ends_s if ran.inside else over_s)):
+        now_s = yield until_s
+    if now_s < over_s:
+        ran = hooks.cut(pod, spec)
     return (yield from _hook_failed(pod, spec, made, ran.fault, now_s)) if ran.fault else None
 
 

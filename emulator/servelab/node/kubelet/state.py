@@ -13,6 +13,7 @@ from servelab.node.kubelet import (
     engineset,
     entries,
     podresources,
+    restartall,
     runtime,
 )
 from servelab.node.pods import podspec, starting
@@ -82,6 +83,7 @@ class State:
     now_s: float = 0.0  # of the last step
     stopping: tuple[float, float] | None = None  # all are: with that grace, since then
     ending: bool = False  # its containers are being stopped for good
+    restarting: bool = False  # all start again: told, and to be done
     seen: Seen = UNSEEN  # as the sync under way, or its end, was asked for
     may_run: bool = True  # until its containers are known to have ended for good
     told: dict[str, entries.Entry] = field(default_factory=dict)
@@ -171,7 +173,7 @@ def report(
     for spec in state.pod.containers:
         failure = state.failures.get(spec.name)
         old = state.told.get(spec.name)
-        entry = entries.render(state.pod, spec, snapshot, failure, old)
+        entry = entries.render(state.pod, spec, snapshot, failure, old, restarting=state.restarting)
         started, ready = probed[spec.name]
         done = spec.init and not spec.sidecar and _done(entry)
         if spec.ephemeral:
@@ -182,7 +184,7 @@ def report(
             continue
         entry["started"] = started and "running" in entry["state"]
         runs = entry["started"] and ready and (not spec.init or spec.sidecar)
-        entry["ready"] = done or runs
+        entry["ready"] = entry["ready"] or done or runs
         state.told[spec.name] = entry
     state.sandbox = snapshot.sandbox
     state.ip_known = state.ip_known or snapshot.sandbox == "ready"
@@ -217,6 +219,7 @@ def _view(state: State, now_s: float) -> conditions.PodView:
         conditions.foreign(pod),
         engineset.starting_condition(state.engines.values(), now_s),
         state.resizing,
+        state.restarting if restartall.possible(pod) else None,
     )
 
 
@@ -237,7 +240,7 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
     held = state.phase in TERMINAL and state.may_run
     state.told_phase = state.told_phase if held else state.phase
     ip = state.around.host.ip
-    body = _frame(state) | {"hostIP": ip, "hostIPs": [{"ip": ip}]}
+    body = _frame(state) | {"hostIP": ip, "hostIPs": _only(ip, pod, "hostIPs")}
     if state.resized and not state.resizing:
         # A patch leaves a condition that it does not name.
         body["conditions"] = [*rows, {"type": conditions.RESIZING, "$patch": "delete"}]
@@ -249,7 +252,7 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
     shared = pod.raw["spec"].get("hostNetwork")
     if state.ip_known or shared:
         ip = ip if shared else state.around.pod_ip
-        body |= {"podIP": ip, "podIPs": [{"ip": ip}]}
+        body |= {"podIP": ip, "podIPs": _only(ip, pod, "podIPs")}
     body |= state.resources
     for spec in _listed(pod):
         # One that was added just now is told with the next sync. A copy: entries go on changing.
@@ -257,6 +260,12 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
             entry = dict(state.told[spec.name])
             body.setdefault(_LISTS[spec.init, spec.ephemeral], []).append(entry)
     state.out.append(actions.WriteStatus(body))
+
+
+def _only(ip: str, pod: podspec.Pod, key: str) -> list[dict[str, str]]:
+    """The pod's one address; what an emulator elsewhere has told is replaced, not added to."""
+    before = {entry["ip"] for entry in (pod.raw.get("status") or {}).get(key) or ()}
+    return [{"ip": ip}] if before <= {ip} else [{"ip": ip}, {"$patch": "replace"}]
 
 
 def _listed(pod: podspec.Pod) -> list[podspec.Container]:

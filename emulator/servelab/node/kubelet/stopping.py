@@ -56,6 +56,21 @@ def until_ended(
     return instance.ends_s
 
 
+def take(
+    pod: state.State, specs: Sequence[podspec.Container], now_s: float
+) -> Generator[float, float, float]:
+    """One by one, stop what runs, without its hook, and take it from the runtime; returns when."""
+    for spec in specs:
+        seen = pod.snapshot.newest(spec.name)
+        if seen is not None and seen.running:
+            pod.emit(spec, "Killing", "killing")
+            stop(pod, spec, seen.instance, 0.0, now_s)
+            now_s = yield from until_ended(pod, spec, seen.instance, now_s)
+        pod.cri.remove(spec.name)
+        pod.changed(now_s)
+    return now_s
+
+
 def until_all_ended(pod: state.State, now_s: float) -> Generator[float, float, float]:
     """The same of all that run; returns when the last has."""
     stopped = pod.cri.running(now_s)

@@ -13,6 +13,7 @@ from servelab.node.kubelet import (
     plan,
     probeworkers,
     resizing,
+    restartall,
     starting,
     state,
     stopping,
@@ -45,6 +46,7 @@ class Outcome:
     terminal: bool = False
     acted: bool = False
     failed: bool = False
+    stopped: bool = False  # by an init container that failed: what follows it has to wait
     until_s: float | None = None  # when the first back-off is over
 
 
@@ -145,16 +147,19 @@ class Worker:
 
     def _report(self, now_s: float, snapshot: Snapshot, *, terminal: bool) -> str:
         """Renew what is told of the containers; returns the pod's phase."""
-        pod = self.pod
+        pod, before = self.pod, dict(self.pod.told)
         resizing.note(pod, snapshot)
+        pod.restarting = restartall.asked(pod.pod, snapshot, before=pod.restarting)
         state.report(pod, snapshot, self.probers.judge(pod, snapshot, now_s))
         mains = tuple(spec.name for spec in pod.pod.containers if spec.main)
         initialized = snapshot.started(mains)
-        found = entries.phase(pod.pod, pod.told, terminal=terminal, initialized=initialized)
+        found = entries.phase(pod.pod, pod.told, before, terminal=terminal, initialized=initialized)
         why = ("", "")
         if now_s >= pod.deadline_s:
             pod.emit(None, "DeadlineExceeded", wording.DEADLINE)
             found, why = "Failed", ("DeadlineExceeded", wording.DEADLINE)
+        over = found in state.TERMINAL or restartall.done(pod.pod, snapshot)
+        pod.restarting = pod.restarting and not over
         state.settle(pod, now_s, found, why)
         return pod.phase
 
@@ -175,6 +180,10 @@ class Worker:
         if outcome.acted:
             self._ask()
         todo = plan.compute(pod, self.probers)
+        if todo.taken:
+            outcome.acted = True
+            self._ask()
+            return (yield from stopping.take(pod, todo.taken, now_s))
         if todo.kill_pod:
             outcome.acted = True
             return (yield from stopping.kill_pod(pod, now_s, pod.pod.grace_real_s))
@@ -186,7 +195,7 @@ class Worker:
             now_s = yield from self._kill(kill, now_s)
         now_s = yield from self._start_all(todo.added, now_s, outcome, stop_at_failure=False)
         now_s = yield from self._start_all(todo.inits, now_s, outcome, stop_at_failure=True)
-        if not (outcome.failed and todo.inits):
+        if not outcome.stopped:
             now_s = yield from self._start_all(todo.starts, now_s, outcome, stop_at_failure=False)
         return now_s
 
@@ -232,7 +241,7 @@ class Worker:
         for spec in specs:
             outcome.acted = True
             began = starting.start(self.pod, self.delays, spec, now_s)
-            failed, now_s = yield from _timed(began, now_s)
+            failed, now_s = yield from starting.timed(began, now_s)
             if failed is None:
                 self.pod.failures.pop(spec.name, None)
                 continue
@@ -241,6 +250,7 @@ class Worker:
             if failed.until_s is not None:
                 outcome.until_s = min(failed.until_s, outcome.until_s or NEVER)
             if stop_at_failure and not spec.sidecar:
+                outcome.stopped = True
                 break
         return now_s
 
@@ -285,16 +295,3 @@ class Worker:
         now_s = yield from starting.wait(now_s, now_s + CLEAN_UP_REAL_S)
         pod.out.append(actions.Delete())
         return now_s
-
-
-def _timed(
-    began: starting.Waiting, now_s: float
-) -> Generator[float, float, tuple[starting.Failed | None, float]]:
-    """The result of a start, and when it came."""
-    try:
-        due_s = next(began)
-        while True:
-            now_s = yield due_s
-            due_s = began.send(now_s)
-    except StopIteration as ended:
-        return ended.value, now_s

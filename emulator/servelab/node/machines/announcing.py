@@ -5,10 +5,12 @@ As kubelet 1.37.2 does it, recorded.
 
 import asyncio
 import logging
+import random
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from modelserve import errors, ports
+from modelserve.adapters import backoff
 from modelserve.api import timestamps
 from servelab.node.machines import machine
 from servelab.node.pools import registration
@@ -20,6 +22,7 @@ LOOK_REAL_S = 10.0
 # Many nodes that come at once are all there before the first of them tells of it.
 SETTLE_REAL_S = 1.0
 AGAIN_REAL_S = 5.0
+PAUSE_FIRST_REAL_S, PAUSE_MOST_REAL_S = 0.5, 10.0
 # Nodes that tell of their start at once, each one write after the other: nobody waits for these.
 AT_ONCE = 4
 MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -45,6 +48,7 @@ class Announcer:
         self._clock = clock
         self._nodes = nodes
         self._cut_off = cut_off
+        self._told: set[str] = set()  # UIDs of those whose CSINode is still to be written
         self._came: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
 
     def came(self, name: str, wait_real_s: float = SETTLE_REAL_S) -> None:
@@ -56,6 +60,7 @@ class Announcer:
         await asyncio.gather(*(self._starts() for _ in range(AT_ONCE)), self._cordons())
 
     async def _starts(self) -> None:
+        pause = backoff.Backoff(random.Random(), PAUSE_FIRST_REAL_S, PAUSE_MOST_REAL_S)
         while True:
             name, due_real_s = await self._came.get()
             await self._clock.sleep_real(max(0.0, due_real_s - self._clock.real_s()))
@@ -64,9 +69,13 @@ class Announcer:
                 continue
             try:
                 done = not self._cut_off(name) and await self._start(known)
+                pause.reset()
             except errors.ClusterError as error:
+                # Not of this node alone: the others wait as well.
                 log.debug("start of node %s: %s", name, error)
                 done = False
+                wish_real_s = getattr(error, "retry_after_s", None) or 0.0
+                await self._clock.sleep_real(max(pause.next_real_s(), wish_real_s))
             if not done:
                 self.came(name, AGAIN_REAL_S)
 
@@ -78,9 +87,12 @@ class Announcer:
             owners = (owner["uid"] for owner in found["metadata"].get("ownerReferences") or ())
             return meta["uid"] in owners  # Else it goes, with a node of that name that is gone.
         except errors.NotFound:
-            tell_start(known)
+            if meta["uid"] not in self._told:
+                self._told.add(meta["uid"])
+                tell_start(known)
             await known.sink.flush()
             await self._cluster.create(ports.CSI_NODES, None, render_csi_node(known.object))
+            self._told.discard(meta["uid"])
             return True
 
     async def _cordons(self) -> None:

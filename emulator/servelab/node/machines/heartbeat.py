@@ -32,9 +32,9 @@ LONGEST_PAUSE_REAL_S = 7.0
 
 
 class Us(Protocol):
-    """This process among others; with an empty identity there are none."""
+    """This process among others; without a name there are none at work."""
 
-    identity: str
+    name: str
 
     @property
     def term(self) -> int: ...
@@ -42,6 +42,10 @@ class Us(Protocol):
     def holds(self) -> bool: ...
 
     def live(self) -> frozenset[str]: ...
+
+    async def look(self) -> None:
+        """Find out who is live. Raises ClusterError."""
+        ...
 
 
 class Heartbeat:
@@ -68,10 +72,11 @@ class Heartbeat:
         self._clock = clock
         self._late = late
         self._held = held
-        self._us = us if us is not None and us.identity else None
+        self._us = us if us is not None and us.name else None
         self._lost = lost
         created_s = timestamps.parse_if_any(node["metadata"].get("creationTimestamp"))
         self._young = created_s is not None and clock.wall_s() - created_s < YOUNG_REAL_S
+        self._clean = False  # of the name of another
         self._version = ""
         self._term = 0  # in which it was last taken or renewed
         self._rng = rng or random.Random()
@@ -124,8 +129,12 @@ class Heartbeat:
                 self._backoff.reset()
                 return
             except errors.ClusterError as error:
-                log.log(level, "Lease of node %s: %s", self.name, error)
-                level = logging.DEBUG
+                # Of a server in trouble our own Lease tells, once and not for each node.
+                troubled = isinstance(error, errors.Unavailable)
+                log.log(
+                    logging.DEBUG if troubled else level, "Lease of node %s: %s", self.name, error
+                )
+                level = level if troubled else logging.DEBUG
                 wish_real_s = getattr(error, "retry_after_s", None) or 0.0
                 await self._clock.sleep_real(max(self._backoff.next_real_s(), wish_real_s))
 
@@ -135,13 +144,11 @@ class Heartbeat:
             return
         if not self._version:
             return
-        if not self._us.holds():
-            raise errors.Unavailable("this emulator's own Lease is not renewed")
         try:
             body = {"metadata": {"resourceVersion": self._version}, "spec": self._spec()}
             self._note(await self._patch(body))
         except errors.NotFound:
-            self._note(await self._create(self._us.identity))
+            self._note(await self._create(self._us.name))
         except errors.Conflict:
             await self._settle(self._us)
 
@@ -153,14 +160,17 @@ class Heartbeat:
                 await self._create("")
                 return
         try:
-            await self._patch({"spec": self._spec()})
+            # Who shared the nodes before may have left its name.
+            noted = {"metadata": {"annotations": {names.LEASE_HOLDER: None}}}
+            await self._patch({"spec": self._spec(), **({} if self._clean else noted)})
+            self._clean = True
         except errors.NotFound:
             await self._create("")
 
     async def _settle(self, us: Us) -> None:
         """Somebody wrote the Lease: another process that took the node, or anybody else."""
         lease = await self._get()
-        if _holder(lease) != us.identity:
+        if _holder(lease) != us.name:
             self._version = ""
             self._lost()
             return
@@ -171,9 +181,13 @@ class Heartbeat:
         """Take the Lease if that may be; False if another has it or was quicker."""
         try:
             lease = await self._get()
-            if not us.holds() or not sharding.may_take(_holder(lease), us.identity, us.live()):
+            holder = _holder(lease)
+            if holder not in {"", us.name, *us.live()}:
+                # It said that it is there before it took the node: perhaps since we looked last.
+                await us.look()
+            if not us.holds() or not sharding.may_take(holder, us.name, us.live()):
                 return False
-            meta = _held_by(us.identity, lease["metadata"]["resourceVersion"])
+            meta = _held_by(us.name, lease["metadata"]["resourceVersion"])
             self._note(await self._patch({"metadata": meta, "spec": self._spec()}))
         except errors.NotFound:
             return await self._try_new(us)
@@ -184,7 +198,7 @@ class Heartbeat:
 
     async def _try_new(self, us: Us) -> bool:
         try:
-            self._note(await self._create(us.identity))
+            self._note(await self._create(us.name))
         except errors.ClusterError as error:
             log.debug("Lease of node %s: %s", self.name, error)
             return False

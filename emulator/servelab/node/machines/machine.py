@@ -13,7 +13,7 @@ from modelserve.catalog import images as catalogue
 from modelserve.decide import nodefacts
 from servelab.node.faults import troubles
 from servelab.node.gpus import slots
-from servelab.node.machines import images, links
+from servelab.node.machines import heartbeat, images, links
 from servelab.node.pods import planning
 from servelab.node.rules import actions, admission, amounts, spam
 from servelab.node.rules.context import Host
@@ -29,6 +29,7 @@ class Machine:
     host: Host
     links: links.NodeLinks
     sink: events.EventSink
+    beat: heartbeat.Heartbeat
     images_changed: Callable[[], None]
     ration: spam.Filter = field(default_factory=spam.Filter)
     given: slots.Given = field(default_factory=slots.Given)

@@ -2,16 +2,17 @@
 
 import asyncio
 import contextlib
+import functools
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from modelserve import errors, ports
-from modelserve.adapters import cache, events
+from modelserve.adapters import events
 from modelserve.api import names
-from servelab.node import tasks
+from servelab.node import news, services
 from servelab.node.faults import ailments, troubles
 from servelab.node.machines import announcing, heartbeat, links, machine, outages
-from servelab.node.pods import planning, tenants, writes
+from servelab.node.pods import planning, tenants
 from servelab.node.pools import keeping
 from servelab.timing import routes
 
@@ -22,40 +23,26 @@ UNLIMITED = 1_000_000
 
 
 class Machines(Mapping[str, machine.Machine]):
-    """By name. ``changed`` hears that something of a node is another, ``images_changed`` of which
-    node the images are.
-    """
+    """By name."""
 
     def __init__(
         self,
-        cluster: ports.Cluster,
-        clock: ports.Clock,
+        shared: services.Services,
         host: str,
-        pools: cache.Store,
         keeper: keeping.PoolKeeper,
         pods: tenants.Tenants,
-        spawned: tasks.Tasks,
-        unix_s: Callable[[], float],
-        changed: Callable[[], None],
-        images_changed: Callable[[str], None],
-        event_writes: writes.Events,
+        told: news.News,
     ) -> None:
         """``host`` is where the kubelet API of all of them is."""
-        self._cluster = cluster
-        self._clock = clock
+        self._services = shared
         self._host = host
-        self._pools = pools
         self._keeper = keeper
         self._tenants = pods
-        self._tasks = spawned
-        self._unix_s = unix_s
-        self._changed = changed
-        self._images_changed = images_changed
+        self._news = told
         self._links = links.Links(pods.end_moved)
-        self._event_writes = event_writes
         self._by_name: dict[str, machine.Machine] = {}
         cut_off = lambda name: self.ailment(name).cut_off  # noqa: E731
-        self._announcer = announcing.Announcer(cluster, clock, self, cut_off)
+        self._announcer = announcing.Announcer(shared.cluster, shared.clock, self, cut_off)
         self._outages: dict[str, outages.Outages] = {}
         self._work: dict[str, list[asyncio.Task[None]]] = {}
 
@@ -75,7 +62,7 @@ class Machines(Mapping[str, machine.Machine]):
     def ailment(self, name: str) -> ailments.Ailment:
         """What the node of that name suffers as a whole."""
         known = self._by_name.get(name)
-        return ailments.WELL if known is None else known.trouble.ailment(self._unix_s())
+        return ailments.WELL if known is None else known.trouble.ailment(self._services.unix_s())
 
     def take_on(self, node: ports.Object, beat: heartbeat.Heartbeat) -> bool:
         """Play it from now on; False for one that cannot be emulated, which the log tells."""
@@ -85,13 +72,14 @@ class Machines(Mapping[str, machine.Machine]):
             log.error("node %s cannot be emulated: %s", node["metadata"]["name"], error)
             return False
         name = node["metadata"]["name"]
-        found = self._by_name[name] = self._made(node, facts)
+        found = self._by_name[name] = self._made(node, facts, beat)
         found.remember(lambda: [each.pod.raw for each in self._tenants.on(name)])
         self.heed(found)
-        outage = outages.Outages(found, self._unix_s, self._suffering, self._keeper.reclaim)
+        unix_s, reclaim = self._services.unix_s, self._keeper.reclaim
+        outage = outages.Outages(found, unix_s, self._suffering, reclaim)
         self._outages[name] = outage
         work = (beat.run(), found.sink.run(), outage.run())
-        self._work[name] = [self._tasks.spawn(each) for each in work]
+        self._work[name] = [self._services.tasks.spawn(each) for each in work]
         self._announcer.came(name)
         return True
 
@@ -105,9 +93,8 @@ class Machines(Mapping[str, machine.Machine]):
         """What goes wrong on a node may have changed: its pool says so, or it itself."""
         pool, spec = known.facts.pool, self._keeper.spec(known.facts.pool)
         known.brief = spec is not None and spec.kubelet.profile == "Fast"
-        listed = troubles.said(
-            self._pools.get(None, pool), spec.faults if spec else (), known.object
-        )
+        faults = spec.faults if spec else ()
+        listed = troubles.said(self._keeper.pool(pool), faults, known.object)
         if known.trouble.hear(listed, spec.gpus_per_node if spec else 0):
             if known.name in self._outages:
                 self._outages[known.name].heard()
@@ -121,34 +108,42 @@ class Machines(Mapping[str, machine.Machine]):
             return
         work = self._unhand(name)
         await asyncio.gather(*work, self._tenants.leave_all(name), return_exceptions=True)
-        known.links.close(self._unix_s() * self._clock.scale)
+        known.links.close(self._services.now_s())
 
     def drop(self, known: machine.Machine) -> None:
         """The node is gone: the machine is off, and so is everything on it."""
         self._by_name.pop(known.name, None)
         self._unhand(known.name)
-        self._tasks.spawn(self._close(known, self._tenants.end_all(known.name)))
+        self._services.tasks.spawn(self._close(known, self._tenants.end_all(known.name)))
 
-    def _made(self, node: ports.Object, facts: planning.NodeFacts) -> machine.Machine:
+    def _made(
+        self, node: ports.Object, facts: planning.NodeFacts, beat: heartbeat.Heartbeat
+    ) -> machine.Machine:
         name = node["metadata"]["name"]
         spec = self._keeper.spec(node["metadata"]["labels"].get(names.LABEL_POOL, ""))
         moves = self._links.of(name)
         host = machine.make_host(
-            *(node, self._host, self._clock.scale, moves),
+            node,
+            self._host,
+            self._services.clock.scale,
+            moves,
             serialize=spec is None or spec.kubelet.serialize_image_pulls,
             policy=machine.gc_policy(spec),
         )
         sink = events.EventSink(
-            *(self._cluster, "kubelet", self._clock),
+            self._services.cluster,
+            "kubelet",
+            self._services.clock,
             host=name,
             per_minute=UNLIMITED,
-            limit=self._event_writes,
+            limit=self._services.events,
         )
-        return machine.Machine(node, facts, host, moves, sink, lambda: self._images_changed(name))
+        tell_images = functools.partial(self._news.tell_images, name)
+        return machine.Machine(node, facts, host, moves, sink, beat, tell_images)
 
     def _suffering(self, known: machine.Machine) -> None:
         """What the node as a whole suffers is another now."""
-        self._changed()
+        self._news.tell()
         for found in self._tenants.on(known.name):
             found.back()
 
@@ -163,7 +158,7 @@ class Machines(Mapping[str, machine.Machine]):
     async def _close(self, known: machine.Machine, ends: list[asyncio.Task[None]]) -> None:
         """Once nothing of it lives, its links go; the pool's with its last node."""
         await asyncio.gather(*ends, return_exceptions=True)
-        known.links.close(self._unix_s() * self._clock.scale)
+        known.links.close(self._services.now_s())
         pool = known.facts.pool
         if all(other.facts.pool != pool for other in self._by_name.values()):
             self._links.drop(routes.backend(pool))

@@ -1,22 +1,23 @@
 """Which of several emulator processes plays which node: rendezvous hashing over live members. Pure.
 
-When a member comes or goes, only nodes that it gains or had change hands. Liveness is judged by how
-long *we* have seen no renewal, on our own monotonic clock; no stamps of others are compared. A
-member gives up what it plays after ``GIVE_UP_REAL_S`` without a renewal of its own that got
-through, before anybody may think it dead.
+When a member comes or goes, only nodes that it gains or had change hands. A member gives up what it
+plays after ``GIVE_UP_REAL_S`` without a renewal of its own that got through, before anybody may
+think it dead.
 """
 
 import hashlib
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from modelserve import ports
+from modelserve.adapters import lapsing
 from modelserve.api import names
 
 RENEW_REAL_S = 3.0
 GIVE_UP_REAL_S = 10.0
 LAPSE_REAL_S = 15.0
+# What passes between two looks that lie further apart is held against nobody.
+BLIND_REAL_S = LAPSE_REAL_S / 3
 
 
 def owner(key: str, members: Iterable[str]) -> str:
@@ -45,50 +46,37 @@ def key_of_pool(name: str) -> str:
 
 @dataclass(slots=True)
 class Roster:
-    """Members by name, with the last renewal seen of each. Monotonic real seconds."""
+    """Members by name, with how long each has not been seen to renew its Lease."""
 
-    _seen: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _known: dict[str, lapsing.Stillness] = field(default_factory=dict)
 
-    def see(self, name: str, stamp: str, now_real_s: float) -> None:
-        """A member's Lease was told; only another ``stamp`` than before is a renewal."""
-        known = self._seen.get(name)
-        if known is None or known[0] != stamp:
-            self._seen[name] = stamp, now_real_s
+    def see(self, stamps: Mapping[str, str], now_real_s: float) -> None:
+        """The Leases that there are, with their last renewals; empty for one withdrawn.
 
-    def forget(self, name: str) -> None:
-        """Its Lease was withdrawn."""
-        self._seen.pop(name, None)
+        A Lease that somebody deleted says nothing of its process: that one lapses.
+        """
+        for name in stamps.keys() - self._known.keys():
+            self._known[name] = lapsing.Stillness(BLIND_REAL_S)
+        for name, found in tuple(self._known.items()):
+            if name not in stamps:
+                found.look(now_real_s)
+            elif stamps[name]:
+                found.see(stamps[name], now_real_s)
+            if stamps.get(name) == "" or (name not in stamps and not _lives(found)):
+                del self._known[name]
 
-    def live(self, now_real_s: float) -> frozenset[str]:
+    def live(self) -> frozenset[str]:
         """Those that may still be at work."""
-        return frozenset(
-            name for name, (_, at) in self._seen.items() if now_real_s - at < LAPSE_REAL_S
-        )
-
-
-@dataclass(slots=True)
-class Mandate:
-    """Whether this process may still write for what it plays.
-
-    ``term`` changes with each lapse: what was taken in another may be somebody else's by now.
-    """
-
-    term: int = 0
-    _until_real_s: float = -math.inf
-
-    def renewed(self, asked_real_s: float, now_real_s: float) -> None:
-        """A renewal got through that was asked for then: others count from no earlier."""
-        if not self.holds(now_real_s):
-            self.term += 1
-        self._until_real_s = asked_real_s + GIVE_UP_REAL_S
-
-    def holds(self, now_real_s: float) -> bool:
-        return now_real_s < self._until_real_s
+        return frozenset(name for name, found in self._known.items() if _lives(found))
 
 
 def may_take(holder: str, us: str, live: frozenset[str]) -> bool:
     """Whether a node whose Lease names that holder is free for us."""
     return holder in ("", us) or holder not in live
+
+
+def _lives(member: lapsing.Stillness) -> bool:
+    return member.counted_real_s < LAPSE_REAL_S
 
 
 def _weight(member: str, key: str) -> bytes:

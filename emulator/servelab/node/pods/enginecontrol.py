@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 from modelserve import errors
 from servelab.node.kubelet import life
 from servelab.node.pods import planning, podspec
-from servelab.node.ports import Engines
 from servelab.node.rules import actions
+from servelab.node.services import Services
 
 log = logging.getLogger(__name__)
 
@@ -24,15 +24,14 @@ class EngineControl:
         self,
         pod_life: life.PodLife,
         plan: planning.Plan,
-        engines: Engines,
-        unix_s: Callable[[], float],
+        services: Services,
         wake: Callable[[], None],
         say: Callable[[str, str], None],
     ) -> None:
         self._life = pod_life
         self._plan = plan
-        self._engines = engines
-        self._unix_s = unix_s
+        self._engines = services.engines
+        self._unix_s = services.unix_s
         self._wake = wake
         self._say = say
         self._refusals = {name: each.refusal for name, each in plan.engines.items()}

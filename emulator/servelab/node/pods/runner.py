@@ -1,6 +1,7 @@
 """Drives the life of one pod: carries out its actions, wakes it in time, brings it its inputs."""
 
 import asyncio
+import collections
 import dataclasses
 import logging
 from collections.abc import Mapping
@@ -45,22 +46,20 @@ class PodRunner:
     ) -> None:
         """``rejection`` says why the node does not admit it, if so."""
         self.node = node
-        self.journals: dict[str, journal.Journal] = {}
+        self.journals = collections.defaultdict[str, journal.Journal](journal.Journal)
         self._services = services
         self._plan = planning.of_pod(pod, node.facts, node.host.images)
         node.links.learn(self._plan.links)
         self.life = beginning.life_of(pod, self._plan, node, services, rejection)
         self._brief = node.brief and not self._plan.engines
-        self._writer = writer.PodWriter(
-            services.cluster, pod.raw, services.writes, rng=services.rng
-        )
+        cluster, limit = services.cluster, services.writes
+        self._writer = writer.PodWriter(cluster, pod.raw, limit, rng=services.rng)
         self._unseen: podspec.Pod | None = None
         self._turns = turns.Turns(self._turn, services.unix_s, self._failed)
         self._due_s = NEVER
         self._began_s = services.unix_s()
         self._engine_control = enginecontrol.EngineControl(
-            *(self.life, self._plan, services.engines, services.unix_s),
-            *(self._turns.soon, self.logged),
+            self.life, self._plan, services, self._turns.soon, self.logged
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._asked: list[actions.Action] = []
@@ -146,7 +145,7 @@ class PodRunner:
         return self.node.trouble.ailment(self._services.unix_s()).cut_off
 
     def _mute(self) -> bool:
-        return self._cut_off() or not self._services.may_write(self.node.name)
+        return self._cut_off() or not self.node.beat.ours
 
     def befall(self) -> None:
         """What goes wrong with it may have changed: by its own annotation, or for its node."""
@@ -178,7 +177,7 @@ class PodRunner:
         """A container wrote a line."""
         now = self._services.unix_s()
         self.life.wrote(container, line, now)
-        self._journal(container).append(now, line)
+        self.journals[container].append(now, line)
 
     async def leave(self) -> None:
         """Another process goes on with the pod: stop at once, and end our engine in silence."""
@@ -232,28 +231,24 @@ class PodRunner:
         now = self._services.unix_s()
         taken, due_s = self.life.advance(now)
         if now > self._due_s:
-            self._services.late(now - self._due_s, any(map(_is_phase, taken)))
+            self._services.late(now - self._due_s, any(map(actions.tells_phase, taken)))
         if taken and not self._asked:
-            asyncio.get_running_loop().call_soon(self._carry_out)
+            self._turns.after(self._carry_out)
         self._asked += taken
         self._due_s = due_s
         return due_s
 
     def _carry_out(self) -> None:
         asked, self._asked = self._asked, []
-        try:
-            for action in asked:
-                self._do(action)
-        except Exception as error:
-            self._turns.end()
-            self._failed(error)
+        for action in asked:
+            self._do(action)
 
     async def _configured(self) -> None:
         """Look for what it needs of others: before it begins, and until nothing is missing."""
         missing = await self._misses()
         self._turns.begin()
         while missing and not self.life.finished:
-            await self._services.sleep_real(CONFIGURATION_REAL_S)
+            await self._services.clock.sleep_real(CONFIGURATION_REAL_S)
             missing = await self._misses()
             self._turns.soon()
 
@@ -271,9 +266,9 @@ class PodRunner:
             case actions.Emit():
                 self._emit(action)
             case actions.Log(container, at, line):
-                self._journal(container).append(at, stamps.stamped(line, at))
+                self.journals[container].append(at, stamps.stamped(line, at))
             case actions.NewLog(container):
-                self._journal(container).rotate()
+                self.journals[container].rotate()
             case actions.Command():
                 self._engine_control.put(action)
             case actions.Slow(path, factor):
@@ -287,8 +282,10 @@ class PodRunner:
         if self._brief and not profiles.is_told(event.kind):
             return
         if self.node.ration.lets(self.pod.uid, event.kind, self._services.unix_s()):
-            told = (event.kind, event.reason, event.message)
-            self.node.sink.emit(self._subject(), *told, field_path=event.field_path)
+            kind, where = event.kind, event.field_path
+            self.node.sink.emit(
+                self._subject(), kind, event.reason, event.message, field_path=where
+            )
 
     def _reassert(self, pod: podspec.Pod) -> None:
         """After a lapse the node controller set the pod unready: a kubelet takes that back."""
@@ -296,13 +293,5 @@ class PodRunner:
         if sent is not None and not self.writing and watched.is_overwritten(pod.raw, sent, version):
             self._writer.again()
 
-    def _journal(self, container: str) -> journal.Journal:
-        return self.journals.setdefault(container, journal.Journal())
-
     def _subject(self) -> ports.Object:
         return {"apiVersion": "v1", "kind": "Pod", "metadata": self.pod.raw["metadata"]}
-
-
-def _is_phase(action: actions.Action) -> bool:
-    """Whether it tells that a phase of a start has begun or ended."""
-    return isinstance(action, actions.Annotate) and names.PHASES in action.annotations

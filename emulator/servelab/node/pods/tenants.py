@@ -2,8 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator
 
 from modelserve import errors, ports
 from modelserve.api import names
@@ -21,22 +20,13 @@ MOVED_REAL_S = 0.01  # pods that start at once move each other's ends, and hear 
 Task = asyncio.Task[None]
 
 
-class Spawn(Protocol):
-    def __call__(self, work: Coroutine[Any, Any, None]) -> Task: ...
-
-
 class Tenants:
-    """Of all nodes. ``spec`` gives a pool's; ``spawn`` runs what need not be waited for."""
+    """Of all nodes. ``spec`` gives a pool's."""
 
-    def __init__(
-        self,
-        services: Services,
-        spec: Callable[[str], GPUPoolSpec | None],
-        spawn: Spawn,
-    ) -> None:
+    def __init__(self, services: Services, spec: Callable[[str], GPUPoolSpec | None]) -> None:
         self._services = services
         self._spec = spec
-        self._spawn = spawn
+        self._spawn = services.tasks.spawn
         self._by_uid: dict[str, runner.PodRunner] = {}
         self._by_node: dict[str, dict[str, runner.PodRunner]] = {}
         self._moved: set[str] = set()

@@ -7,15 +7,16 @@ the loop later, and with a hundred pods at once a round is long.
 import asyncio
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 NEVER = math.inf
+Result = TypeVar("Result")
 
 
 class Turns:
     """Calls ``turn``, which tells when it is due next, in Unix seconds; infinite for never.
 
-    Nothing is called before ``begin`` and after ``end``. A turn that raises is the last, and
-    ``failed`` hears of it.
+    No turn comes before ``begin`` and after ``end``. What raises is the last: ``failed`` hears it.
     """
 
     def __init__(
@@ -41,6 +42,10 @@ class Turns:
         if self._open and self._soon is None:
             self._soon = asyncio.get_running_loop().call_soon(self._take)
 
+    def after(self, work: Callable[[], None]) -> None:
+        """Do it once, after the turns of others that are due as well; it may fail as a turn may."""
+        asyncio.get_running_loop().call_soon(self._guarded, work)
+
     def end(self) -> None:
         """No turn any more."""
         self._open = False
@@ -54,16 +59,19 @@ class Turns:
         if self._due is not None:
             self._due.cancel()
         self._soon = self._due = None
+        due_s = self._guarded(self._turn)
+        if self._open and due_s is not None and due_s != NEVER:
+            left_s = max(0.0, due_s - self._unix_s())
+            self._due = asyncio.get_running_loop().call_later(left_s, self._take)
+
+    def _guarded(self, work: Callable[[], Result]) -> Result | None:
         failed = self._failed
         try:
-            due_s = self._turn()
+            return work()
         except Exception as error:
             self.end()
             failed(error)
-            return
-        if self._open and due_s != NEVER:
-            left_s = max(0.0, due_s - self._unix_s())
-            self._due = asyncio.get_running_loop().call_later(left_s, self._take)
+            return None
 
 
 def _never() -> float:

@@ -154,4 +154,7 @@ class PodWriter:
                 ports.PODS, self._namespace, self._name, grace_s=0, uid=self._uid
             )
         except errors.Conflict:
+            found = await self._cluster.get(ports.PODS, self._namespace, self._name)
+            if found["metadata"]["uid"] == self._uid:
+                raise
             log.debug("pod %s/%s is another one by now", self._namespace, self._name)

@@ -68,8 +68,7 @@ class Drainer:
         # Only a spot machine stays until its time, whatever runs there.
         early = self.taint == TAINT and not left and now_s >= began_s + SETTLE_REAL_S
         if now_s >= ends_s or early:
-            await self._off(node)
-            return True
+            return await self._off(node)
         for pod in left:
             # Who came back to a machine that goes, by tolerating everything, is not asked again.
             late = self.taint == SPOT_TAINT and _created_s(pod) > began_s
@@ -77,13 +76,16 @@ class Drainer:
                 await self._evict(pod)
         return False
 
-    async def _off(self, node: ports.Object) -> None:
+    async def _off(self, node: ports.Object) -> bool:
         meta = node["metadata"]
-        self._tell(node, "ScaleDown", "node removed by cluster autoscaler")
         try:
             await self.cluster.delete(ports.NODES, None, meta["name"], uid=meta["uid"])
-        except (errors.NotFound, errors.Conflict):
+        except errors.NotFound:
             log.debug("node %s is gone already", meta["name"])
+        except errors.Conflict:
+            return False  # Another of its name, as the watch will tell; or a server in trouble.
+        self._tell(node, "ScaleDown", "node removed by cluster autoscaler")
+        return True
 
     async def _evict(self, pod: ports.Object) -> None:
         meta = pod["metadata"]

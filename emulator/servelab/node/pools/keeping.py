@@ -61,9 +61,13 @@ class PoolKeeper:
         specs = (self.spec(pool["metadata"]["name"]) for pool in self._pools.items())
         return any(spec is not None and spec.elastic is not None for spec in specs)
 
+    def pool(self, name: str) -> ports.Object | None:
+        """The pool, if there is one of that name."""
+        return self._pools.get(None, name)
+
     def spec(self, pool_name: str) -> GPUPoolSpec | None:
         """The pool's spec; None if there is no such pool or it cannot be read."""
-        found = self._pools.get(None, pool_name)
+        found = self.pool(pool_name)
         if found is None:
             return None
         known = self._read.get(pool_name)
@@ -141,7 +145,15 @@ class PoolKeeper:
         nodes = self._of_pool(name)
         idle = growing.spared(spec, len(nodes))
         report = poolstatus.kept(
-            *(owner, spec, gpu, nodes, len(wanted), growing.booting, idle, pods, self._unix_s())
+            owner,
+            spec,
+            gpu,
+            nodes,
+            len(wanted),
+            growing.booting,
+            idle,
+            pods,
+            self._unix_s(),
         )
         await self._write_status(report, owner)
         return due_s
@@ -228,11 +240,11 @@ class PoolKeeper:
         """Pods whose machine is gone for good go as well."""
         there = {node["metadata"]["name"] for node in self._nodes.items()}
         lost = self._seen - there - self._standing
-        self._seen = (self._seen | there) - lost
         if lost:
             self._upkeep.keep({node["metadata"]["uid"] for node in self._nodes.items()})
         on_them = [pod for pod in pods if pod["spec"].get("nodeName") in lost]
         await self._drainer.lost(on_them)
+        self._seen = (self._seen | there) - lost
 
     def _of_pool(self, name: str) -> list[ports.Object]:
         found = self._nodes.items()

@@ -18,6 +18,7 @@ DECLARED = {
     "ExtendWebSocketsToKubelet": (1, 36),
     "InPlacePodLevelResourcesVerticalScaling": (1, 36),
     "InPlacePodVerticalScalingInitContainers": (1, 36),
+    "RestartAllContainersOnContainerExits": (1, 36),
 }
 # What runc does for a kubelet, as containerd 2.4 tells it.
 HANDLER = {"recursiveReadOnlyMounts": True, "userNamespaces": False}
@@ -32,10 +33,11 @@ WELL = ("NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPI
 
 @dataclass(frozen=True, slots=True)
 class Kubelet:
-    """Where the kubelet API of all emulated nodes listens."""
+    """Where the kubelet API of all emulated nodes listens, and as what nodes tell its address."""
 
     host: str
     port: int
+    address_type: str = "InternalIP"
 
 
 def node_names(pool_name: str, spec: pool.GPUPoolSpec) -> tuple[str, ...]:
@@ -205,7 +207,7 @@ def render_status(
         "capacity": found,
         "allocatable": found,
         "addresses": [
-            {"type": "InternalIP", "address": kubelet.host},
+            {"type": kubelet.address_type, "address": kubelet.host},
             {"type": "Hostname", "address": name},
         ],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": kubelet.port}},

@@ -240,8 +240,11 @@ def _differing(found: Mapping[str, str], wanted: Mapping[str, str | None]) -> di
 
 
 def _without_stale(known: Mapping[str, Any], status: Mapping[str, Any]) -> dict[str, Any]:
-    """The status as a patch that also takes away the resources which the node no longer has."""
+    """The status as a patch that also takes away what the node no longer has."""
     found = dict(status)
+    types = {entry["type"] for entry in status["addresses"]}
+    if any(entry["type"] not in types for entry in known.get("addresses") or ()):
+        found["addresses"] = [*status["addresses"], {"$patch": "replace"}]
     for key in ("capacity", "allocatable"):
         gone = dict.fromkeys((known.get(key) or {}).keys() - status[key].keys())
         found[key] = {**gone, **status[key]}

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from modelserve.api import names
+
 
 @dataclass(frozen=True, slots=True)
 class WriteStatus:
@@ -95,3 +97,8 @@ class ImagesChanged:
 
 
 Action = WriteStatus | Annotate | Emit | Log | NewLog | Command | Slow | Delete | ImagesChanged
+
+
+def tells_phase(action: Action) -> bool:
+    """Whether it tells that a phase of a start has begun or ended."""
+    return isinstance(action, Annotate) and names.PHASES in action.annotations

@@ -12,7 +12,19 @@ from servelab.node.pods import podspec
 from servelab.node.rules import wording
 
 RESIZING = "PodResizeInProgress"
-ORDER = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+RESTARTING = "AllContainersRestarting"
+ORDER = (
+    "PodReadyToStartContainers",
+    "Initialized",
+    "Ready",
+    "ContainersReady",
+    "PodScheduled",
+    RESTARTING,
+)
+# Why nothing is ready in a pod that is over.
+_OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+# A kubelet tells no generation with it.
+UNOBSERVED = frozenset({RESTARTING})
 
 
 @dataclass(slots=True)
@@ -35,7 +47,7 @@ class Conditions:
             known = self.since_s[kind] = (status, now_real_s)
         body: dict[str, Any] = {
             "type": kind,
-            "observedGeneration": generation,
+            **({} if kind in UNOBSERVED else {"observedGeneration": generation}),
             "status": status,
             "lastProbeTime": None,
             "lastTransitionTime": timestamps.format_time(known[1]),
@@ -57,6 +69,7 @@ class PodView:
     gate_status: Mapping[str, str]
     starting: tuple[str, str, str] | None  # status, reason, message of the Starting condition
     resizing: int = 0  # the generation that asked for the resize under way
+    restarting: bool | None = None  # all containers are; None where none can ask for that
 
 
 def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[str, Any]]:
@@ -68,6 +81,8 @@ def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[st
         ("ContainersReady", *_containers_ready(view)),
         ("PodScheduled", "True", "", ""),
     ]
+    if view.restarting is not None:
+        rows.append((RESTARTING, *_restarting(view)))
     if view.starting:
         rows.append((names.CONDITION_STARTING, *view.starting))
     if view.resizing:
@@ -92,6 +107,12 @@ def _sandbox(state: str) -> tuple[str, str, str]:
     return "False", "PodSandboxNotReady", text
 
 
+def _restarting(view: PodView) -> tuple[str, str, str]:
+    if view.restarting:
+        return "True", "RestartAllContainersStarted", "container exited with restart policy rule"
+    return "False", _OVER.get(view.phase, ""), ""
+
+
 def _initialized(view: PodView, *, kept: bool) -> tuple[str, str, str]:
     inits = [spec for spec in view.containers if spec.init]
     waiting = [spec.name for spec in inits if not initialized(spec, view.told[spec.name])]
@@ -111,8 +132,8 @@ def initialized(spec: podspec.Container, entry: Mapping[str, Any]) -> bool:
 
 
 def _containers_ready(view: PodView) -> tuple[str, str, str]:
-    if view.phase in ("Succeeded", "Failed"):
-        return "False", "PodCompleted" if view.phase == "Succeeded" else "PodFailed", ""
+    if view.phase in _OVER:
+        return "False", _OVER[view.phase], ""
     counted = (spec.name for spec in view.containers if spec.main or spec.sidecar)
     unready = [name for name in counted if not view.told[name]["ready"]]
     if unready:

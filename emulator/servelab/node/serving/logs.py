@@ -121,10 +121,13 @@ def _refusal(entry: Mapping[str, Any], name: str, pod: str, query: journal.Query
     if not entry:
         return wording.log_unavailable(name, pod)
     state, last = entry["state"], (entry.get("lastState") or {}).get("terminated")
+    kept = last and last.get("containerID")  # Not of one that was never made, or was removed.
     if query.previous:
-        return "" if last else wording.no_previous(name, pod)
+        return "" if kept else wording.no_previous(name, pod)
     ended, waiting = state.get("terminated"), state.get("waiting")
-    if ended and not ended.get("containerID") and not last:
+    if ended and (ended.get("containerID") or kept):
+        return ""
+    if ended or (waiting and last and not kept):
         return wording.log_never(name, pod)
     if waiting is None or last:
         return ""

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from modelserve import errors, ports, testing
-from modelserve.adapters import leases
+from modelserve.adapters import leases, membership
 from modelserve.api import names
 from modelserve.testing import apiserver
 
@@ -175,7 +175,7 @@ async def test_a_stolen_lease_is_noticed() -> None:
 
 async def test_a_member_renews_its_lease_and_deletes_it_at_the_end() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
     task = asyncio.create_task(member.run())
     await member.registered.wait()
     before = await cluster.get(ports.LEASES, "ns", "gateway-1")
@@ -195,7 +195,7 @@ async def test_a_member_renews_its_lease_and_deletes_it_at_the_end() -> None:
 async def test_a_member_outlives_an_outage() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     cluster.before_call = unavailable
-    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
     task = asyncio.create_task(member.run())
     await clock.advance(10)
     assert not member.registered.is_set()
@@ -208,7 +208,7 @@ async def test_a_member_outlives_an_outage() -> None:
 
 async def test_a_member_deletes_only_its_own_lease() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    member = leases.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
+    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
     task = asyncio.create_task(member.run())
     await member.registered.wait()
     await cluster.delete(ports.LEASES, "ns", "gateway-1")

@@ -16,6 +16,10 @@ TENSORRT = (
     "nvcr.io/nvidia/tensorrt-llm/release:1.3.0",
     ["trtllm-serve", "Qwen/Qwen2.5-7B-Instruct"],
 )
+TGI = (
+    "ghcr.io/huggingface/text-generation-inference:3.3.7",
+    ["text-generation-launcher", "--model-id=Qwen/Qwen2.5-7B-Instruct"],
+)
 
 
 def parsed(engine: tuple[str, list[str]], *more: str) -> types.Launch:
@@ -40,6 +44,7 @@ def test_as_many_gpus_as_ranks_are_enough() -> None:
         ),
         pytest.param(SGLANG, "--tp-size=2", "CUDA error: invalid device ordinal", id="sglang"),
         pytest.param(TENSORRT, "--tp_size=2", "Only 1 GPUs are available, but 2", id="tensorrt"),
+        pytest.param(TGI, "--num-shard=2", "Each process is one gpu", id="tgi"),
     ],
 )
 def test_one_gpu_for_two_ranks_ends_it(

@@ -76,7 +76,7 @@ def test_after_a_healthy_run_the_first_pause_is_short_again() -> None:
     scene = Scene("operator")
     for _ in range(5):
         scene.pause_after_death("operator")
-    scene.until(scene.now_real_s + supervision.HEALTHY_REAL_S)
+    scene.until(scene.now_real_s + 2 * supervision.PAUSE_MOST_REAL_S)
     assert round(scene.pause_after_death("operator")) == 1
 
 

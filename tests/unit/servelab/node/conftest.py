@@ -98,13 +98,20 @@ class Player:
         self.life.update(podspec.parse(self.pod), self.now)
         self.life.delete(self.now + grace_s)
 
+    def step(self) -> float:
+        """Do all that is due by now; returns when something is due next."""
+        while True:
+            taken, due = self.life.advance(self.now)
+            for action in taken:
+                self._do(action)
+            if not taken:
+                return due
+
     def run(self, until_s: float) -> "Player":
         """Let that many seconds since the beginning pass."""
         end = T0 + until_s
         while True:
-            for action in self.life.advance(self.now)[0]:
-                self._do(action)
-            due = min(self.life.next_wake_real_s(), self._queue[0][0] if self._queue else end)
+            due = min(self.step(), self._queue[0][0] if self._queue else end)
             if self._queue and self._queue[0][0] <= self.now:
                 heapq.heappop(self._queue)[2]()
             elif due > end or (due >= end and self.now >= end) or self.life.finished:

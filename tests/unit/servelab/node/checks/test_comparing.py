@@ -11,6 +11,7 @@ from modelserve import errors
 from servelab.node.checks import comparing, facts, recording
 
 FILE = Path(__file__).parent / "recordings" / "kubelet-1.37.2.json"
+RESTARTS = FILE.with_name("kubelet-1.37.2-restart-all.json")
 PLACE = comparing.Place("default", "real-1")
 
 
@@ -255,3 +256,29 @@ def test_not_all_is_seen_before_the_last_crash() -> None:
     real = scenario("crash-loop")
     assert comparing.seen_all(real, real.updates, PLACE)
     assert not comparing.seen_all(real, real.updates[:-1], PLACE)
+
+
+def test_a_story_of_many_short_moments_is_compared_in_no_time() -> None:
+    """To try each of them by itself would take for ever."""
+    ours = [facts.Change("k", str(n % 2), n / 4, n) for n in range(61)]
+    wanted = [str(n % 2) for n in range(51)]
+    assert facts.without_blips(ours, [*wanted[:-1], "2"]) is None
+    kept = facts.without_blips(ours, wanted)
+    assert kept is not None
+    assert [change.value for change in kept] == wanted
+
+
+def test_a_last_back_off_may_be_told_later_with_the_end_before_it() -> None:
+    real = next(s for s in comparing.read(RESTARTS) if s.scenario == "all-crashed-before")
+    ours = real.updates[:-1]
+    assert comparing.compare(real, comparing.Run(PLACE, ours, real.events, real.logs)) == []
+
+
+def test_an_end_that_no_back_off_tells_has_to_be_told() -> None:
+    def forget(body: Any) -> None:
+        for status in statuses(body):
+            for entry in status.get("containerStatuses") or ():
+                entry["lastState"] = {}
+
+    found = changed("crash-loop", forget)
+    assert any(difference.where.endswith("lastState") for difference in found)

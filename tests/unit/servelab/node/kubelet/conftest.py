@@ -13,7 +13,7 @@ from servelab.node.checks import recording, surroundings
 from servelab.node.kubelet import behavior, life, resuming, state
 from servelab.node.machines import images
 from servelab.node.pods import podspec
-from servelab.node.rules import actions
+from servelab.node.rules import actions, spam
 from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
@@ -46,6 +46,7 @@ class Player:
     updates: list[recording.Update] = field(default_factory=list)
     events: dict[tuple[str, str, str, str], list[float]] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
+    ration: spam.Filter = field(default_factory=spam.Filter)
 
     def __post_init__(self) -> None:
         moves = transfers.Alone()
@@ -66,6 +67,9 @@ class Player:
     def _facts(self, pod: podspec.Pod) -> tuple[Any, Any, Any]:
         """Pulls, behaviours and images."""
         facts = behavior.parse_images(pod)
+        for image, fact in facts.items():
+            if fact.present:
+                self.host.images.add(image, 1)
         works = {
             spec.name: transfers.Work(fact.pull_s or 0.05, fact.size_bytes or 61_000_000)
             for spec in pod.containers
@@ -73,13 +77,20 @@ class Player:
         }
         return works, behavior.parse(pod), facts
 
+    def step(self) -> float:
+        """Do all that is due by now; returns when something is due next."""
+        while True:
+            taken, due = self.life.advance(self.now)
+            for action in taken:
+                self._do(action)
+            if not taken:
+                return due
+
     def run(self, until_s: float) -> "Player":
         """Let that many seconds since the beginning pass."""
         end = T0 + until_s
         while True:
-            for action in self.life.advance(self.now)[0]:
-                self._do(action)
-            due = self.life.next_wake_real_s()
+            due = self.step()
             if due > end or self.life.finished:
                 self.now = max(self.now, end)
                 return self
@@ -92,9 +103,15 @@ class Player:
         self.raw["metadata"] |= {
             "deletionTimestamp": "soon",
             "generation": self.raw["metadata"]["generation"] + 1,
-            "deletionGracePeriodSeconds": grace if grace_s is None else grace_s,
+            "deletionGracePeriodSeconds": grace if grace_s is None or over else grace_s,
         }
         self._see("MODIFIED", self.raw["status"])
+        if grace_s == 0:
+            # By force: the API server removes it at once.
+            for action in self.life.removed(self.now):
+                self._do(action)
+            self._see("DELETED", self.raw["status"])
+            return self
         pod = podspec.parse(self.raw)
         self.life.update(pod, self.now)
         self.life.delete(self.now + pod.grace_real_s)
@@ -179,6 +196,8 @@ class Player:
                 self.raw["status"] = {**self.raw["status"], **copy.deepcopy(kept)}
                 self._see("MODIFIED", self.raw["status"])
             case actions.Emit(kind, reason, message, path):
+                if not self.ration.lets(UID, kind, self.now):
+                    return
                 key = (kind, reason, message, path)
                 self.events.setdefault(key, []).append(self.now - T0)
             case actions.Log(_, _, line):

@@ -68,3 +68,18 @@ def test_a_sleep_of_the_kubelets_own_is_cut_short_without_a_word(play: Any) -> N
     hook = {"preStop": {"sleep": {"seconds": 20}}}
     pod = play({"termAfterSeconds": 0.2}, container={"lifecycle": hook}).run(2).delete().run(12)
     assert pod.told("FailedPreStopHook") == []
+
+
+def test_a_hook_after_the_start_fails_with_its_container(play: Any) -> None:
+    hook = {"postStart": {"exec": {"command": ["sleep", "3"]}}}
+    pod = play({"exitAfterSeconds": 1, "exitCode": 2}, container={"lifecycle": hook}).run(4)
+    assert pod.told("FailedPostStartHook") == ["PostStartHook failed"]
+    assert pod.told("Killing") == ["FailedPostStartHook"]
+    messages = [each["state"].get("waiting", {}).get("message", "") for each in pod.seen()]
+    assert any("command 'sleep 3' exited with 137" in text for text in messages)
+
+
+def test_a_hook_outside_the_container_outlasts_it(play: Any) -> None:
+    hook = {"postStart": {"sleep": {"seconds": 2}}}
+    pod = play({"exitAfterSeconds": 1, "exitCode": 2}, container={"lifecycle": hook}).run(4)
+    assert pod.told("FailedPostStartHook") == []

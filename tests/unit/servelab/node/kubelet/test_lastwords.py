@@ -55,3 +55,9 @@ def test_so_does_one_that_a_fault_ends(make_pod: Any, make_engine: Any, player: 
     dies = pod.life.state.engines["engine"].die
     dies(pod.life.state.out, pod.now, 1, ["no GPU"])
     assert ended(pod.run(40))["message"] == "half way\nno GPU\n"
+
+
+def test_one_that_is_killed_before_its_own_end_leaves_none(play: Any) -> None:
+    words = {"exitAfterSeconds": 60, "terminationMessage": "why"}
+    pod = play(words, container={"command": ["sh"]}).run(2).delete().run(9)
+    assert "message" not in pod.container()["state"]["terminated"]

@@ -179,7 +179,7 @@ def test_a_containers_own_rules_win_over_the_pods_policy(play: Any) -> None:
 
 def test_steady_probes_need_no_waking(play: Any) -> None:
     pod = play(container={"readinessProbe": PROBE, "livenessProbe": PROBE}).run(10)
-    assert pod.life.next_wake_real_s() > pod.now + 30
+    assert pod.step() > pod.now + 30
 
 
 def test_a_container_without_a_status_has_no_log_yet(play: Any) -> None:

@@ -16,6 +16,8 @@ FILES = (
     "kubelet-1.37.2-rules.json",
     "kubelet-1.37.2-varied.json",
     "kubelet-1.37.2-devices.json",
+    "kubelet-1.37.2-restart-all.json",
+    "kubelet-1.37.2-chance.json",
 )
 SCENARIOS = [each for name in FILES for each in comparing.read(RECORDINGS / name)]
 HERE = comparing.Place("default", "node-0")

@@ -5,6 +5,9 @@ from typing import Any
 HTTP = {"httpGet": {"path": "/health", "port": 8000}}
 STARTUP = {**HTTP, "periodSeconds": 2, "failureThreshold": 20}
 LIVENESS = {**HTTP, "periodSeconds": 1, "failureThreshold": 3}
+IMAGE = {"image": "docker.io/library/busybox:1", "imagePullPolicy": "IfNotPresent"}
+SIDE = {"name": "side", **IMAGE, "restartPolicy": "Always"}
+CRASHES = {"exitAfterSeconds": 0.5, "exitCode": 3}
 
 
 def started(pod: Any, restart: int) -> list[bool]:
@@ -57,3 +60,34 @@ def test_a_seccomp_profile_that_the_node_lacks_keeps_a_container_from_being_made
     assert waiting["reason"] == "CreateContainerError"
     assert 'cannot load seccomp profile "/var/lib/kubelet/seccomp/nope.json"' in waiting["message"]
     assert pod.told("Created") == []
+
+
+def test_a_sidecar_that_ends_starts_again_while_later_init_containers_run(play: Any) -> None:
+    behaviors = {"side": CRASHES, "b": {"exitAfterSeconds": 30}}
+    pod = play(initContainers=[SIDE, {"name": "b", **IMAGE}], behaviors=behaviors).run(5)
+    assert pod.container(0, "initContainerStatuses")["restartCount"] == 1
+
+
+def test_a_sidecar_in_back_off_keeps_no_container_from_starting(play: Any) -> None:
+    behaviors = {"side": CRASHES, "main": {"exitAfterSeconds": 7, "exitCode": 1}}
+    pod = play(initContainers=[SIDE], behaviors=behaviors).run(9)
+    waiting = pod.container(0, "initContainerStatuses")["state"]["waiting"]
+    assert waiting["reason"] == "CrashLoopBackOff"
+    assert pod.container()["restartCount"] == 1
+
+
+def test_no_probe_is_made_once_a_pod_has_been_active_for_too_long(play: Any) -> None:
+    probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "failureThreshold": 9}
+    behaviors = {"side": {"healthyUntilSeconds": 4, "ignoresTerm": True}}
+    side = {**SIDE, "livenessProbe": probe}
+    pod = play(initContainers=[side], behaviors=behaviors, activeDeadlineSeconds=3).run(9)
+    assert pod.status["phase"] == "Failed"
+    assert pod.told("Unhealthy") == []
+
+
+def test_a_container_behaves_otherwise_in_later_runs(play: Any) -> None:
+    words = {"exitAfterSeconds": 1, "exitCode": 1, "later": {"exitAfterSeconds": 3, "later": {}}}
+    pod = play(words).run(40)
+    assert pod.container()["restartCount"] == 2
+    assert pod.container()["lastState"]["terminated"]["exitCode"] == 0
+    assert "running" in pod.container()["state"]

@@ -9,6 +9,7 @@ import pytest
 
 from modelserve import errors, ports
 from modelserve.adapters import events
+from modelserve.testing import apiserver
 from modelserve.testing.apiserver import MemoryCluster
 from modelserve.testing.clock import ManualClock
 from servelab.node.machines import announcing, machine
@@ -50,7 +51,7 @@ class Place:
         sink = events.EventSink(self.cluster, "kubelet", self.clock, host=name)
         anything: Any = None
         host = context.Host("127.0.0.1", anything, anything, 1.0)
-        found = machine.Machine(node, anything, host, anything, sink, lambda: None)
+        found = machine.Machine(node, anything, host, anything, sink, anything, lambda: None)
         self.nodes[name] = found
         self.announcer.came(name)
         return found
@@ -93,6 +94,31 @@ async def test_events_bear_the_time_of_the_start_not_of_the_telling(place: Place
     async with place.running():
         await place.clock.advance(2)
     assert {event["firstTimestamp"] for event in await place.told()} == {created}
+
+
+async def test_a_server_in_trouble_is_not_flooded_and_hears_of_each_start_once(
+    place: Place,
+) -> None:
+    failing, away, tried, found = True, False, 0, errors.NotFound("none", 404)
+
+    def busy(call: apiserver.Call) -> None:
+        nonlocal tried
+        if failing and call.resource == ports.CSI_NODES:
+            tried += 1
+            raise errors.Unavailable("slow down", 429) if call.verb == "create" or away else found
+
+    for number in range(50):
+        await place.come(f"n-{number}")
+    place.cluster.before_call = busy
+    async with place.running():
+        await place.clock.advance(20)
+        away, tried = True, 0
+        await place.clock.advance(60)
+        assert tried < 60
+        failing = False
+        await place.clock.advance(120)
+    assert {event["count"] for event in await place.told()} == {1}
+    assert len((await place.cluster.list(ports.CSI_NODES))[0]) == 50
 
 
 async def test_the_csi_node_goes_with_its_node(place: Place) -> None:

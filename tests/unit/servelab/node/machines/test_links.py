@@ -55,7 +55,7 @@ class Fleet:
     def run(self, until_s: float) -> None:
         """Let the time pass for all of them, from one event to the next."""
         while self.now_s < until_s:
-            dues = [pod.life.next_wake_real_s() for pod in self.pods]
+            dues = [pod.step() for pod in self.pods]
             self.now_s = min([until_s, *(max(self.now_s, due - T0) for due in dues)])
             for pod in self.pods:
                 pod.run(self.now_s)
@@ -177,8 +177,7 @@ def test_an_engine_that_crashed_and_pulls_again_waits_for_the_pull_only(
     one.begin()
     fleet.run(5)
     one.life.exited("engine", 1, one.now)
-    one.life.advance(one.now)
-    assert one.life.next_wake_real_s() > one.now
+    assert one.step() > one.now
 
 
 def test_pulls_of_a_pool_share_its_registry(make_pod: Any, player: Any) -> None:

@@ -20,6 +20,11 @@ class FakeCluster:
         self.calls: list[tuple[str, Any]] = []
         self.failures = list(failures)
         self.patches = 0
+        self.undeleted: Exception | None = None  # the answer to the next deletion
+        self.uid = "u-1"  # of the pod of that name
+
+    async def get(self, resource: ports.Resource, namespace: str | None, name: str) -> ports.Object:
+        return {"metadata": {"uid": self.uid}}
 
     async def patch(
         self,
@@ -55,6 +60,9 @@ class FakeCluster:
         uid: str = "",
     ) -> None:
         self.calls.append(("delete", (grace_s, uid)))
+        error, self.undeleted = self.undeleted, None
+        if error is not None:
+            raise error
 
 
 def make(cluster: FakeCluster) -> writer.PodWriter:
@@ -113,6 +121,20 @@ async def test_what_failed_is_tried_again(error: Exception) -> None:
     pod.status({"phase": "Running"})
     await finish(pod)
     assert cluster.calls[0] == ("status", {"phase": "Running"})
+
+
+async def test_a_deletion_that_the_server_had_no_time_for_is_tried_again() -> None:
+    cluster = FakeCluster()
+    cluster.undeleted = errors.Conflict("changed", 409)
+    await finish(make(cluster))
+    assert cluster.calls == [("delete", (0, "u-1"))] * 2
+
+
+async def test_another_pod_of_the_same_name_is_left_alone() -> None:
+    cluster = FakeCluster()
+    cluster.undeleted, cluster.uid = errors.Conflict("another uid", 409), "u-2"
+    await finish(make(cluster))
+    assert cluster.calls == [("delete", (0, "u-1"))]
 
 
 async def test_a_pod_that_is_gone_ends_the_writing() -> None:

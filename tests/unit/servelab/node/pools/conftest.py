@@ -40,6 +40,7 @@ class Grounds:
         self.events: list[tuple[str, str, str]] = []
         self.now = NOW
         self.refused = ""  # the name of what cannot be created
+        self.busy: errors.ClusterError | None = None  # the answer to deletions
         self.guarded = ""  # the name of a pod that a disruption budget holds
         self.restart()
 
@@ -140,6 +141,8 @@ class Grounds:
         self, resource: ports.Resource, namespace: str | None, name: str, **how: Any
     ) -> None:
         self.writes.append(("delete", name))
+        if self.busy is not None:
+            raise self.busy
         if resource is ports.PODS:
             return
         item = self.stores[resource.plural].get(None, name)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from modelserve import ports
+from modelserve import errors, ports
 from modelserve.api import names
 from servelab.node.pools import draining
 
@@ -105,6 +105,33 @@ async def test_a_shrunk_pool_empties_its_nodes_and_switches_them_off_after_the_n
     assert grounds.status()["drainingNodes"] == 1
     await grounds.reconcile(grounds.bound("p", deletionTimestamp="soon"), after=29)
     assert grounds.node_names() == []
+
+
+async def test_a_node_whose_deletion_the_server_had_no_time_for_is_looked_at_again(
+    grounds: Any,
+) -> None:
+    grounds.pool(nodes=1)
+    await grounds.reconcile()
+    grounds.pool(nodes=0)
+    await grounds.reconcile()
+    grounds.busy = errors.Conflict("changed", 409)
+    assert await grounds.reconcile(after=60) <= grounds.now + draining.SETTLE_REAL_S
+    grounds.busy = None
+    await grounds.reconcile(after=1)
+    assert grounds.node_names() == []
+
+
+async def test_pods_of_a_machine_that_is_gone_go_once_the_server_answers(grounds: Any) -> None:
+    grounds.pool(nodes=1)
+    await grounds.reconcile(grounds.bound("p"))
+    grounds.pool(nodes=0)
+    grounds.tell("nodes", grounds.node(), gone=True)
+    grounds.busy = errors.Unavailable("away")
+    with pytest.raises(errors.Unavailable):
+        await grounds.reconcile(grounds.bound("p"))
+    grounds.busy = None
+    await grounds.reconcile(grounds.bound("p"))
+    assert grounds.writes.count(("delete", "p")) == 2
 
 
 async def test_pods_go_with_a_machine_that_is_gone(grounds: Any) -> None:

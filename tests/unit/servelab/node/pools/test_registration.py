@@ -153,5 +153,13 @@ def test_kubelets_declare_what_they_can_do_from_the_version_on_that_can(
         "ExtendWebSocketsToKubelet",
         "InPlacePodLevelResourcesVerticalScaling",
         "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
     ]
     assert status["declaredFeatures"] == (found if declared else [])
+
+
+@pytest.mark.parametrize("kind", ["InternalIP", "ExternalIP"])
+def test_nodes_tell_their_kubelets_address_as_the_emulator_was_told_to(kind: str) -> None:
+    kubelet = registration.Kubelet("10.1.2.3", 10250, kind)
+    status = registration.render_status("dgx-0", spec(), gpus.find(spec().gpu), kubelet)
+    assert status["addresses"][0] == {"type": kind, "address": "10.1.2.3"}

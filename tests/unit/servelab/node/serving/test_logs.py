@@ -149,3 +149,20 @@ async def test_a_follower_is_cut_at_its_limit(http: Any, served: Any) -> None:
     served.journals["main"].append(1.0, "dddd")
     async with asyncio.timeout(5):
         assert await answer.content.read() == b"a\nb\nc\nd"
+
+
+TAKEN = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
+
+
+async def test_one_that_was_taken_from_the_runtime_has_no_previous_log(
+    http: Any, served: Any
+) -> None:
+    served.last = TAKEN
+    expected = 'previous terminated container "main" in pod "plain" not found'
+    assert await text(http, "previous=true") == (400, expected)
+    assert (await text(http))[0] == 200
+
+
+async def test_until_it_starts_again_it_has_none_at_all(http: Any, served: Any) -> None:
+    served.state, served.last = {"waiting": {"reason": "RestartingAllContainers"}}, TAKEN
+    assert await text(http) == (400, 'container "main" in pod "plain" is terminated')
