@@ -6,10 +6,12 @@ STAMP := $(VENV)/.modelserve-stamp
 CRDS := crds charts/modelserve/files/crds
 TOKENIZER := emulator/servelab/engine/text/tokenizer
 COMPILED := build/compiled/.stamp
+IMAGE ?= modelserve
+TAG ?= 0.1.0
 SOURCES := $(shell find operator emulator -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup format check test test-alone test-nodes test-cluster crds tokenizer verify record-kubelet demo up bench compiled test-compiled clean
+.PHONY: help setup format check test test-alone test-nodes test-cluster crds tokenizer verify record-kubelet demo up bench compiled test-compiled image kind clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,9 +65,10 @@ verify: setup ## Fail if a generated file is not what it is made from.
 	$(BIN)/python -P -m modelserve.api.fields --check docs/reference
 	$(BIN)/python -P -m servelab.engine.text.training --check $(TOKENIZER)
 
-record-kubelet: setup ## Record real pods on a real kubelet (root; CASES="a b" OUT=file TIMES=n).
+record-kubelet: setup ## Record real pods on a real kubelet (root; CASES="a b" OUT=file TIMES=n CHANCE=n SEED=n).
 	$(BIN)/python -P -m servelab.recording --cases '$(CASES)' \
-	  $(if $(OUT),--out '$(OUT)') $(if $(TIMES),--times $(TIMES))
+	  $(if $(OUT),--out '$(OUT)') $(if $(TIMES),--times $(TIMES)) \
+	  $(if $(CHANCE),--chance $(CHANCE)) $(if $(SEED),--seed $(SEED))
 
 demo: setup ## The whole story: zero, one request, real traffic, zero again.
 	$(BIN)/servelab demo
@@ -84,6 +87,17 @@ $(COMPILED): $(STAMP) hatch_build.py $(SOURCES)
 	@MODELSERVE_COMPILE=1 $(BIN)/python -P -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --target build/compiled .
 	@touch $@
+
+image: ## Build the container image IMAGE:TAG (needs Docker).
+	docker build --tag $(IMAGE):$(TAG) --build-arg VERSION=$(TAG) \
+	  --build-arg REVISION=$$(git rev-parse HEAD) .
+
+kind: image ## ModelServe in a kind cluster, the gateway at 127.0.0.1:8080 (needs kind, helm).
+	kind get clusters | grep -qx modelserve || kind create cluster --config charts/kind.yaml
+	kind load docker-image --name modelserve $(IMAGE):$(TAG)
+	helm upgrade --install modelserve charts/modelserve --kube-context kind-modelserve \
+	  --namespace modelserve-system --create-namespace --values charts/modelserve/ci/kind-values.yaml \
+	  --set-string image.repository=$(IMAGE),image.tag=$(TAG) --wait
 
 clean: ## Remove the virtual environment and what tools left.
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

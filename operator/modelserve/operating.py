@@ -165,6 +165,8 @@ class Operator:
                 settings=handlers.settings(),
                 clusterwide=True,
                 standalone=True,
+                # Else Kopf asks for our user's name, and a container's has none. It is a str.
+                identity=self._settings.identity,  # type: ignore[arg-type]
                 stop_flag=stop,
                 ready_flag=ready,
             )

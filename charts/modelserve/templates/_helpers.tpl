@@ -6,18 +6,18 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
+{{/* The pods of one component, by its name. */}}
+{{- define "modelserve.selector" -}}
+app.kubernetes.io/name: modelserve
+app.kubernetes.io/component: {{ . }}
+{{- end -}}
+
 {{- define "modelserve.image" -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end -}}
 {{- end -}}
 
-{{- define "modelserve.securityContext" -}}
-allowPrivilegeEscalation: false
-readOnlyRootFilesystem: true
-capabilities: {drop: [ALL]}
-{{- end -}}
-
-{{- define "modelserve.podSecurityContext" -}}
-runAsNonRoot: true
-runAsUser: 65532
-seccompProfile: {type: RuntimeDefault}
+{{- define "modelserve.tokenSecret" -}}
+{{ .Values.token.existingSecret | default "modelserve-internal" }}
 {{- end -}}

@@ -23,13 +23,20 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--kubelet-host",
     default="127.0.0.1",
     show_default=True,
-    help="Address of the kubelet API, as the API server reaches it.",
+    help="Address of the kubelet API and the engines, as the API server and gateways reach it.",
 )
 @click.option(
     "--kubelet-port",
     type=click.IntRange(0, 65_535),
     default=0,
     help="Its port; left out: a free one.",
+)
+@click.option(
+    "--node-address-type",
+    type=click.Choice(["InternalIP", "ExternalIP"]),
+    default="InternalIP",
+    show_default=True,
+    help="As what nodes tell that address. Networks that route to nodes route to InternalIP.",
 )
 @click.option("--kubelet-client-ca", type=_FILE, help="Whose client certificates are let in.")
 @click.option("--kubelet-cert", type=_FILE, help="Without it, no kubelet API: no kubectl logs.")
@@ -58,7 +65,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     default="",
     callback=lambda context, option, value: _checked(value),
     help="Share the nodes with the cluster's other emulators; each has a name of its own, which it "
-    "keeps over restarts.",
+    "keeps over restarts. Without it, one plays all nodes, and any other waits until it has ended.",
 )
 @click.option(
     "--data-dir",
@@ -78,6 +85,7 @@ def emulator(
     time_scale: float,
     kubelet_host: str,
     kubelet_port: int,
+    node_address_type: str,
     kubelet_client_ca: Path | None,
     kubelet_cert: Path | None,
     kubelet_key: Path | None,
@@ -110,6 +118,7 @@ def emulator(
         workers=workers,
         data_dir=data_dir,
         metrics_listen=metrics_listen,
+        node_address_type=node_address_type,
         shard=shard,
     )
     asyncio.run(process.run(settings))

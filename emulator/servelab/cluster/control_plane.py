@@ -191,7 +191,8 @@ class ControlPlane:
             f"--kubelet-certificate-authority={credentials.authority}",
             f"--kubelet-client-certificate={credentials.kubelet_client.certificate}",
             f"--kubelet-client-key={credentials.kubelet_client.key}",
-            "--kubelet-preferred-address-types=InternalIP",
+            # As kubeadm has it.
+            "--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname",
             f"--service-cluster-ip-range={SERVICE_RANGE}",
             "--allow-privileged=true",
             "--authorization-mode=RBAC",
