@@ -17,6 +17,7 @@ from modelserve.adapters import (
     credentials,
     demand,
     events,
+    instances,
     leases,
     patience,
     rivals,
@@ -100,8 +101,16 @@ class Operator:
             self._work, clock, random.Random(), settings.workers, self._on_error
         )
         self._handlers = handlers.Handlers(self.world, self._mark, self._on_claims)
+        self._election = leases.LeaderElection(
+            cluster,
+            settings.namespace,
+            names.OPERATOR_LEASE,
+            settings.identity,
+            clock,
+            duration_real_s=settings.lease_real_s,
+            has_ended=instances.has_ended,
+        )
         self._rivals = rivals.Rivals(cluster, settings.namespace, names.OPERATOR_LEASE, clock)
-        self._certain = asyncio.Event()
         self._sensing = sensing.Sensing(self.world, self._scraper, clock, self._mark)
 
     async def run(self, started: Callable[[Mapping[str, Any]], None]) -> None:
@@ -109,24 +118,12 @@ class Operator:
 
         Raises SetUpError if the lead is lost, Unwatched if the watches end.
         """
-        clock, settings = self._clock, self._settings
         async with self._metrics_server():
-            await patience.until(self._look, clock)
-            election = leases.LeaderElection(
-                self._cluster,
-                settings.namespace,
-                names.OPERATOR_LEASE,
-                settings.identity,
-                clock,
-                duration_real_s=settings.lease_real_s,
-            )
-            self._certain = election.certain
-            async with election, self._gateways, self._scraper:
-                await self._operate(election, started)
+            await patience.until(self._look, self._clock)
+            async with self._election, self._gateways, self._scraper:
+                await self._operate(started)
 
-    async def _operate(
-        self, election: leases.LeaderElection, started: Callable[[Mapping[str, Any]], None]
-    ) -> None:
+    async def _operate(self, started: Callable[[Mapping[str, Any]], None]) -> None:
         ready, stop = asyncio.Event(), asyncio.Event()
         background: tuple[Coroutine[Any, Any, Any], ...] = (
             self._rivals.run(),
@@ -136,7 +133,7 @@ class Operator:
             self._sensing.run(),
             self._decide(),
             self._resync(),
-            election.lost.wait(),
+            self._election.lost.wait(),
         )
         tasks = [asyncio.ensure_future(work) for work in background]
         watching = asyncio.ensure_future(self._watch(stop, ready))
@@ -145,7 +142,7 @@ class Operator:
             await _first(listed, watching, *tasks)
             started({"identity": self._settings.identity})
             await _first(watching, *tasks)
-            if election.lost.is_set():
+            if self._election.lost.is_set():
                 raise errors.SetUpError("lost the lead to another operator")
         finally:
             # Kopf cancels whatever was started after it when it ends: our own tasks go first.
@@ -192,7 +189,7 @@ class Operator:
     async def _work(self, key: Key) -> float | None:
         # While another may lead, nothing is written.
         await self._rivals.none_before_us.wait()
-        await self._certain.wait()
+        await self._election.until_certain()
         requeue_real_s = await self.reconciler.reconcile(key)
         self.telemetry.depth.set(self.queue.depth)
         self._sensing.aim()

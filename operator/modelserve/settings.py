@@ -1,15 +1,9 @@
 """What the operator is started with."""
 
-import os
-import socket
 from dataclasses import dataclass, field
 
+from modelserve.adapters import instances
 from modelserve.api import names
-
-
-def default_identity() -> str:
-    """Host and process: who holds the Lease, for people who look at it."""
-    return f"{socket.gethostname()}_{os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +16,6 @@ class Settings:
     time_scale: float = 1.0
     metrics_listen: tuple[str, int] = ("0.0.0.0", 8082)
     workers: int = 8
-    identity: str = field(default_factory=default_identity)
+    identity: str = field(default_factory=instances.this_process)
     resync_real_s: float = 300.0
     lease_real_s: float = 15.0

@@ -60,10 +60,9 @@ Work = Callable[[sweeping.Memory], Figures]
 )
 @click.option(
     "--floors",
-    default=",".join(map(str, families.FLOORS)),
-    show_default=True,
     metavar="N,M,…",
-    help="With --fronts: fewest replicas that each is run with, and the fixed counts.",
+    help="With --fronts: fewest replicas that each is run with, and the fixed counts.  "
+    f"[default: {','.join(map(str, families.FLOORS))}]",
 )
 @click.option(
     "--seeds",
@@ -98,7 +97,7 @@ def sweep(
     fields: Sequence[str],
     policies: str | None,
     as_fronts: bool,
-    floors: str,
+    floors: str | None,
     seeds: int,
     workers: int | None,
     dask: str | None,
@@ -113,6 +112,8 @@ def sweep(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _check_files(out, resume, html, as_fronts)
+    if floors is not None and not as_fronts:
+        raise errors.InputError("--floors are those of fronts: add --fronts")
     found = scenarios.Found(scenario)
     given = [settings.parse(each, found.document.content) for each in fields]
     if as_fronts:
@@ -169,10 +170,10 @@ def _grids(
     found: scenarios.Found,
     given: Sequence[settings.Setting],
     policies: str | None,
-    floors: str,
+    floors: str | None,
     seeds: int,
 ) -> list[tuple[str, Sequence[plan.Point]]]:
-    """The points of each policy; a field that is set is the same for all."""
+    """The points of each policy; a field that is set is the same for all that do not turn it."""
     document = found.document
     for each in given:
         if len(each.values) > 1:
@@ -186,17 +187,20 @@ def _grids(
         names = families.names(found.scenario)
     else:
         names = outcomes.policies(policies, also=(families.FIXED,))
-    counts = _counts(floors)
-    return [(name, families.points(document, name, counts, seeds)) for name in names]
+    counts = families.FLOORS if floors is None else _counts(floors)
+    grids = [(name, families.points(document, name, counts, seeds)) for name in names]
+    if not any(points for _, points in grids):
+        raise errors.InputError(
+            f"--floors {floors}: no fixed count is among them; give one of 1 to maxReplicas"
+        )
+    return grids
 
 
 def _counts(floors: str) -> list[int]:
-    try:
-        return sorted({int(each) for each in floors.split(",")})
-    except ValueError as error:
-        raise errors.InputError(
-            f"--floors {floors}: give numbers of replicas, for instance 0,2,4"
-        ) from error
+    words = [each.strip() for each in floors.split(",")]
+    if not all(each.isdecimal() for each in words):
+        raise errors.InputError(f"--floors {floors}: give numbers of replicas, for instance 0,2,4")
+    return sorted(set(map(int, words)))
 
 
 def _kept(out: Path, resume: bool, points: Sequence[plan.Point], work: Work) -> Figures:

@@ -47,7 +47,9 @@ class Compared:
     @property
     def title(self) -> str:
         """What was run."""
-        return f"{self.scenario}: {self.runs} runs of {self.settings} settings, {self.seeds} each"
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        settings = "1 setting" if self.settings == 1 else f"{self.settings} settings"
+        return f"{self.scenario}: {runs} of {settings}, {self.seeds} each"
 
     def to_json(self) -> dict[str, Any]:
         """All of it as data."""

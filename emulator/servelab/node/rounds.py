@@ -94,11 +94,11 @@ class Rounds:
             now_s = self._services.now_s()
             used = _images_in_use(self._pods.items())
             for name, known in list(self._machines.items()):
-                news = known.host.images.settle(now_s)
+                arrived = known.host.images.settle(now_s)
                 swept = known.host.images.collect(used.get(name, ()), now_s)
                 if swept.failed:
                     _tell_failure(known, swept)
-                if news or swept.gone:
+                if arrived or swept.gone:
                     self._news.tell_images(name)
 
     async def _wait(self, due_s: float) -> None:

@@ -19,11 +19,11 @@ class LeaderElection:
     """``async with`` waits until this identity leads; the block is led until ``lost`` is set.
 
     Whether another's Lease has run out is judged by how long *we* have seen no change of it, on
-    our own monotonic clock (see ``lapsing``). Without a renewal for
-    ``renew_real_s`` (an outage, a machine that was paused) ``certain`` is cleared: another may
-    lead. It is set again once the Lease is found unchanged; only who finds that another had it
-    meanwhile has lost. Like client-go's, it is no fence: a process that was stopped may believe in
-    its lead until it has noticed.
+    our own monotonic clock (see ``lapsing``). Without a renewal for ``renew_real_s`` (an outage, a
+    machine that was paused) ``certain`` is cleared: another may lead. It is set again once the
+    Lease is found unchanged; who finds that another had it meanwhile, or that it was removed, has
+    lost. Like client-go's, it is no fence: a process that was stopped may believe in its lead
+    until it has noticed.
     """
 
     def __init__(
@@ -68,6 +68,7 @@ class LeaderElection:
         await self.acquire()
         self.certain.set()
         self._renewing = asyncio.create_task(self._renew_until_lost(), name="lease-renewal")
+        self._renewing.add_done_callback(self._ended)
         return self
 
     async def __aexit__(self, *exception: object) -> None:
@@ -91,6 +92,12 @@ class LeaderElection:
     def holder(self) -> str:
         """Who has the Lease, as far as we know."""
         return _holder(self._lease) if self._lease else ""
+
+    async def until_certain(self) -> None:
+        """Wait while another may lead; a pause that no renewal has noticed yet counts."""
+        if not self.leads:
+            self._doubt()
+        await self.certain.wait()
 
     async def acquire(self) -> None:
         """Wait until we lead; errors are retried for ever."""
@@ -139,22 +146,36 @@ class LeaderElection:
                 log.log(level, "cannot renew Lease %s: %r", self._name, error)
 
     async def _renew(self) -> bool:
-        """Renew the Lease if it is still ours; sets ``lost`` if another has it, or had it."""
+        """Renew the Lease if it is still ours; sets ``lost`` if another has or may have had it."""
         before = self._changes()
         lease = await self._read()
+        if lease is None and not self.certain.is_set():
+            # Another may have had it until then, and nothing tells of that any more.
+            self._lease = None
+            return self._lose("whoever had the Lease before it was removed")
         if lease is None:
             renewed = await self._create()
         elif _holder(lease) not in ("", self._identity) or self._changes() != before:
-            log.error("lost the lead to %s", _holder(lease) or "another, which has ended meanwhile")
-            self.certain.clear()
-            self.lost.set()
-            return False
+            return self._lose(_holder(lease) or "another, which has ended meanwhile")
         else:
             renewed = await self._take(lease)
         if renewed and not self.certain.is_set():
             log.warning("Lease %s is ours still: leading on", self._name)
             self.certain.set()
         return renewed
+
+    def _lose(self, whom: str) -> bool:
+        log.error("lost the lead to %s", whom)
+        self.certain.clear()
+        self.lost.set()
+        return False
+
+    def _ended(self, renewing: asyncio.Task[None]) -> None:
+        """Without renewals there is no lead."""
+        if not renewing.cancelled() and (failure := renewing.exception()) is not None:
+            log.error("renewals of Lease %s ended", self._name, exc_info=failure)
+            self.certain.clear()
+            self.lost.set()
 
     def _doubt(self) -> None:
         if self.certain.is_set():

@@ -12,16 +12,16 @@ import click
 
 from modelserve import handlers, operating
 from modelserve.adapters import clock as clocks
-from modelserve.adapters import kube, signals
+from modelserve.adapters import instances, kube, signals
 from modelserve.cli import options
-from modelserve.settings import Settings, default_identity
+from modelserve.settings import Settings
 
 
 @click.command(context_settings=options.ENVIRONMENT)
 @options.process
 @click.option("--metrics-listen", type=options.Address(), default="0.0.0.0:8082", show_default=True)
 @click.option("--workers", type=click.IntRange(1, 256), default=8, show_default=True)
-@click.option("--identity", default="", help="Left out: host name and process id.")
+@click.option("--identity", default="", help="Left out: host name, process id, a word.")
 def operator(
     kubeconfig: str | None,
     namespace: str,
@@ -43,7 +43,7 @@ def operator(
         time_scale=time_scale,
         metrics_listen=metrics_listen,
         workers=workers,
-        identity=identity or default_identity(),
+        identity=identity or instances.this_process(),
     )
     asyncio.run(_run(settings))
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Self
 
 from modelserve import errors, ports
-from modelserve.adapters import leases
+from modelserve.adapters import instances, leases
 from modelserve.api import names
-from servelab.node.machines import instances, sharding
+from servelab.node.machines import sharding
 
 log = logging.getLogger(__name__)
 

@@ -47,6 +47,10 @@ async def pass_on(cluster: ports.Cluster, identity: str) -> None:
     await cluster.patch(ports.LEASES, "ns", "lead", {"spec": spec})
 
 
+def defective(call: apiserver.Call) -> None:
+    raise ZeroDivisionError
+
+
 def unavailable(call: apiserver.Call) -> None:
     raise errors.Unavailable("away")
 
@@ -121,6 +125,38 @@ async def test_a_lease_that_is_ours_after_the_machine_was_paused_is_led_on() -> 
         assert (election.certain.is_set(), election.lost.is_set()) == (True, False)
 
 
+async def test_who_acts_after_a_pause_waits_until_the_lease_was_looked_at() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        clock.jump(3600)
+        acting = asyncio.create_task(election.until_certain())
+        await testing.settle()
+        assert not acting.done()
+        await clock.advance(3)
+        assert acting.done()
+
+
+async def test_a_lead_that_cannot_be_renewed_for_a_defect_of_ours_is_lost() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        cluster.before_call = defective
+        await clock.advance(3)
+        assert (election.lost.is_set(), election.leads) == (True, False)
+        cluster.before_call = lambda call: None
+
+
+async def test_a_holder_that_is_known_to_have_ended_is_not_waited_out() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await candidate(cluster, "dead", clock).acquire()
+    found = leases.LeaderElection(
+        cluster, "ns", "lead", "a", clock, has_ended=lambda identity: identity == "dead"
+    )
+    async with leading(found) as leads:
+        assert leads.is_set()
+
+
 async def test_a_lease_that_another_has_after_a_pause_is_lost() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
@@ -149,6 +185,19 @@ async def test_a_lease_deleted_by_hand_is_made_again() -> None:
         await cluster.delete(ports.LEASES, "ns", "lead")
         await clock.advance(3)
         assert (await holder(cluster), election.lost.is_set()) == ("a", False)
+
+
+async def test_a_lease_that_was_removed_during_an_outage_is_lost() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        cluster.before_call = unavailable
+        await clock.advance(12)
+        cluster.before_call = lambda call: None
+        # As who comes after another that had it, and has ended.
+        await cluster.delete(ports.LEASES, "ns", "lead")
+        await clock.advance(4)
+        assert (election.lost.is_set(), election.leads, election.holder) == (True, False, "")
 
 
 async def test_a_short_outage_loses_nothing() -> None:

@@ -108,6 +108,13 @@ def test_a_field_that_is_set_is_the_same_for_all(scenario: str) -> None:
         pytest.param(["--fronts", "--html", "no/x.html"], "is no directory", id="folder"),
         pytest.param(["--fronts", "--policies", "hap"], "called 'hap'", id="policy"),
         pytest.param(["--fronts", "--floors", "0,few"], "numbers of replicas", id="floors"),
+        pytest.param(["--fronts", "--floors", "-1"], "--floors -1: give", id="fewer than none"),
+        pytest.param(["--floors", "1"], "add --fronts", id="floors of no fronts"),
+        pytest.param(
+            ["--fronts", "--policies", "fixed-N", "--floors", "0,9"],
+            "no fixed count",
+            id="nothing to run",
+        ),
         pytest.param(["--policies", "fixed-N"], "called 'fixed-N'", id="a family as a policy"),
         pytest.param(
             ["--fronts", "--set", "stepJitter=0,0.1"], "give one value with --fronts", id="values"

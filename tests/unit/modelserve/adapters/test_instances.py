@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from servelab.node.machines import instances
+from modelserve.adapters import instances
 
-TELL = "from servelab.node.machines import instances; print(instances.this_process())"
+TELL = "from modelserve.adapters import instances; print(instances.this_process())"
 
 
 def test_we_run() -> None:

@@ -1,8 +1,10 @@
 """Which process this is, in words by which a later one on the same machine can look it up."""
 
+import functools
 import hashlib
 import os
 import re
+import secrets
 import socket
 from pathlib import Path
 
@@ -13,8 +15,8 @@ _SHAPE = re.compile("(?P<host>.*)_(?P<pid>[0-9]+)_(?P<where>[0-9a-f]+)")
 
 
 def this_process() -> str:
-    """Host name, process id, and where that id counts; without the last, where nobody can tell."""
-    return f"{socket.gethostname()}_{os.getpid()}_{_where()}"
+    """Host name, process id, and where that id counts; a random word where nobody can tell."""
+    return f"{socket.gethostname()}_{os.getpid()}_{_where() or _lot()}"
 
 
 def has_ended(identity: str) -> bool:
@@ -33,6 +35,12 @@ def _where() -> str:
     except OSError:
         return ""
     return hashlib.blake2b(found.encode(), digest_size=4).hexdigest()
+
+
+@functools.cache
+def _lot() -> str:
+    """The same for this process, and no other's."""
+    return secrets.token_hex(4)
 
 
 def _runs(pid: int) -> bool:
