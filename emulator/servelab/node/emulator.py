@@ -249,11 +249,11 @@ class Emulator:
 
     def _pod_changed(self, old: ports.Object | None, new: ports.Object | None) -> None:
         if old is not None and (new is None or _uid(old) != _uid(new)):
-            self._tenants.end(_uid(old))
+            if self._tenants.end(_uid(old)) is None:
+                self._addresses.free(_uid(old))
             self._custody.pod_ended(old["spec"]["nodeName"], _uid(old))
         if new is None:
             self._news.tell()
-            self._addresses.free(_uid(old or {}))
             return
         self._addresses.see(_uid(new), (new.get("status") or {}).get("podIP", ""))
         known = self._tenants.get(_uid(new))

@@ -46,5 +46,10 @@ class Backoff:
         else:
             self.entries[key] = _Entry(min(self.cap_real_s, 2 * found.delay_real_s), now_s)
 
+    def resume(self, key: str, failures: int, last_s: float) -> None:
+        """As after so many failures in a row, the last of them then."""
+        delay_real_s = self.first_real_s * 2.0 ** min(failures - 1, 30)
+        self.entries[key] = _Entry(min(self.cap_real_s, delay_real_s), last_s)
+
     def _forgotten(self, entry: _Entry, event_s: float) -> bool:
         return event_s - entry.updated_s > 2 * self.cap_real_s

@@ -22,7 +22,7 @@ from servelab.node.kubelet import (
 from servelab.node.kubelet.probeworkers import Worker as Prober
 from servelab.node.kubelet.worker import ASAP, Worker
 from servelab.node.pods import podspec
-from servelab.node.rules import actions, conditions, wording
+from servelab.node.rules import actions, conditions
 from servelab.timing import transfers
 
 NEVER = runtime.NEVER
@@ -44,7 +44,6 @@ class PodLife:
         self.worker = Worker(self.state)
         self._lines = laidout.Lines()
         self._late_told = False
-        self._asked_s = NEVER
 
     @property
     def pod(self) -> podspec.Pod:
@@ -104,15 +103,12 @@ class PodLife:
             self.state.around, works=works, behaviors=behaviors, images=images
         )
 
-    def delete(self, deadline_real_s: float) -> None:
-        """Graceful deletion was asked for; again may shorten it."""
-        # Stamps are cut to seconds: less than one is no change.
-        shorter = deadline_real_s < self._asked_s - 1.0
-        self._asked_s = min(deadline_real_s, self._asked_s)
-        if self.state.ending and shorter:
-            for instance in self.state.cri.running(deadline_real_s):
-                instance.end(deadline_real_s, runtime.KILLED)
-        if shorter:
+    def delete(self) -> None:
+        """Its deletion was asked for; the grace is the pod's as it stands when its end begins.
+
+        Once it has begun, a shorter one changes nothing: a kubelet does not break off a kill.
+        """
+        if not self.worker.ending:
             self.worker.end()
 
     def moved(self, now_real_s: float) -> None:
@@ -123,18 +119,18 @@ class PodLife:
         if self.state.accepted_s:
             self.worker.look(now_real_s)
 
-    def removed(self, now_real_s: float) -> list[actions.Action]:
-        """The object is gone, by force: what runs is killed, and that is told."""
-        self.state.out = []
+    def removed(self) -> None:
+        """The object is gone: what still runs ends as ever, and only events tell of it."""
+        self.state.gone = True
+        self.delete()
+        if not self.state.accepted_s:
+            self.worker.abandon()
+
+    def off(self, now_real_s: float) -> None:
+        """Nothing of it goes on, from this moment."""
         for engine in self.state.engines.values():
             self.state.around.host.transfers.stop(engine.key, now_real_s * self.state.scale)
-        if not self.state.ending:
-            for instance in self.state.cri.running(now_real_s):
-                spec = next(s for s in self.pod.containers if s.name == instance.name)
-                self.state.emit(spec, "Killing", wording.stopping(spec.name))
         self.worker.abandon()
-        taken, self.state.out = self.state.out, []
-        return taken
 
     def entry(self, container: str) -> Mapping[str, Any] | None:
         """What the pod's status tells of the container."""

@@ -5,12 +5,13 @@ that served serves again at once, at another dial address; a pod that was going 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from modelserve.api import names, timestamps, wire
 from modelserve.catalog import images as catalogue
 from servelab.node.kubelet import (
+    backoffs,
     enginelife,
     engineset,
     life,
@@ -65,9 +66,12 @@ def resume(pod: podspec.Pod, around: state.Surroundings, now_real_s: float) -> l
         found.told[entry["name"]] = dict(entry)
         _restore(found, entry, now_real_s)
     containers.fresh = []  # Their log was lost with the process.
-    found.cache = found.snapshot = containers.look(found.accepted_s)
+    # As of the last end that was told: what ended since then is news.
+    found.cache = found.snapshot = containers.look(max((found.accepted_s, *_ends_s(entries))))
     resumed = life.PodLife(pod, around, found)
     _probes(resumed.worker.probers, found, now_real_s)
+    for entry in entries:
+        _back_off(resumed.worker.delays.crashes, entry)
     return resumed
 
 
@@ -149,6 +153,22 @@ def _running_since_s(
     if engine is None or "terminated" in now or last is not None:
         return None
     return engine.cold.launched_real_s
+
+
+def _ends_s(entries: Iterable[Mapping[str, Any]]) -> Iterator[float]:
+    for entry in entries:
+        for key in ("state", "lastState"):
+            ended = (entry.get(key) or {}).get("terminated")
+            yield records.Ended.parse(ended).finished_at_s if ended else 0.0
+
+
+def _back_off(crashes: backoffs.Backoff, entry: Mapping[str, Any]) -> None:
+    """Each restart counted as a failure when it began."""
+    restarts, now = int(entry.get("restartCount", 0)), entry.get("state") or {}
+    last = (entry.get("lastState") or {}).get("terminated") or {}
+    run = now.get("running") or now.get("terminated") or last
+    if restarts and run.get("startedAt"):
+        crashes.resume(entry["name"], restarts, timestamps.parse_time(run["startedAt"]))
 
 
 def _probes(workers: probeworkers.Workers, found: state.State, now_real_s: float) -> None:

@@ -177,7 +177,7 @@ def _pull(
     store, scale = pod.around.host.images, pod.scale
     key, engine = engineset.pull_key(pod.pod, spec), pod.engines.get(spec.name)
     news = not store.present(spec.image)
-    since_s = now_s if pod.pulls_since_s is None else min(now_s, pod.pulls_since_s)
+    since_s = _pulls_since_s(pod, spec, now_s)
     pod.pulls_since_s = None
     store.pull(key, spec.image, pod.around.works[spec.name], since_s * scale)
     if engine is not None:
@@ -193,6 +193,15 @@ def _pull(
     if news:
         pod.out.append(actions.ImagesChanged())
     return now_s
+
+
+def _pulls_since_s(pod: state.State, spec: podspec.Container, now_s: float) -> float:
+    """A first pull that goes on may have begun while we were gone, after what ran before."""
+    if pod.pulls_since_s is None or pod.cri.next_number(spec.name):
+        return now_s
+    ran = [each for found in pod.cri.instances.values() for each in found]
+    known = [at for each in ran for at in (each.started_s, each.ends_s) if at <= now_s]
+    return min(now_s, max([pod.pulls_since_s, *known]))
 
 
 def _run(pod: state.State, spec: podspec.Container, now_s: float) -> Waiting:

@@ -83,6 +83,7 @@ class State:
     now_s: float = 0.0  # of the last step
     stopping: tuple[float, float] | None = None  # all are: with that grace, since then
     ending: bool = False  # its containers are being stopped for good
+    gone: bool = False  # its object is: nobody reads a status any more
     restarting: bool = False  # all start again: told, and to be done
     seen: Seen = UNSEEN  # as the sync under way, or its end, was asked for
     may_run: bool = True  # until its containers are known to have ended for good
@@ -228,6 +229,8 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
 
     A terminal phase is held back while a container may run; its conditions are not.
     """
+    if state.gone:
+        return
     pod = state.pod
     for engine in state.engines.values():
         engine.settle(state.out, now_s, ready=state.told[engine.container]["ready"])

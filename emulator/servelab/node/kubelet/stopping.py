@@ -9,13 +9,18 @@ from servelab.node.kubelet import hooks, runtime, starting, state
 from servelab.node.pods import podspec
 from servelab.node.rules import wording
 
-# A kubelet gives no container less.
-LEAST_GRACE_REAL_S = 2.0
+# A kubelet gives no container less, and no pod that ends: one deleted by force has it for hooks.
+LEAST_GRACE_REAL_S, LAST_GRACE_REAL_S = 2.0, 1.0
 
 
 def least(grace_real_s: float) -> float:
     """The grace, but no less than a kubelet gives."""
     return max(LEAST_GRACE_REAL_S, grace_real_s)
+
+
+def last_grace_real_s(pod: podspec.Pod) -> float:
+    """The grace of a pod that ends for good."""
+    return max(LAST_GRACE_REAL_S, pod.grace_real_s)
 
 
 def stop(

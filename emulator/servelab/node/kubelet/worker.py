@@ -89,10 +89,10 @@ class Worker:
             self.resume_s = min(self.resume_s, now_s)
 
     def end(self) -> None:
-        """Its deletion was asked for; or, once more, with less time left."""
+        """Its deletion was asked for."""
         self.ending = True
         self._ask()
-        if self._idle or self.pod.ending:
+        if self._idle:
             self.resume_s = ASAP
 
     def abandon(self) -> None:
@@ -281,7 +281,7 @@ class Worker:
             self._report(now_s, pod.snapshot, terminal=False)
             self.probers.stop_killing()
             pod.ending = True
-            now_s = yield from stopping.kill_pod(pod, now_s, pod.pod.grace_real_s)
+            now_s = yield from stopping.kill_pod(pod, now_s, stopping.last_grace_real_s(pod.pod))
             self.probers.clear()
             pod.may_run, self._synced_s = False, now_s
             self._report(now_s, pod.cri.look(now_s), terminal=True)
@@ -289,9 +289,10 @@ class Worker:
             pod.cgroup = not pod.pod.deleted
             self._report(now_s, pod.snapshot, terminal=True)
             ended.finish(pod, now_s)
-        while not pod.pod.deleted:
+        while not (pod.pod.deleted or pod.gone):
             self._idle = True
             now_s = yield NEVER
-        now_s = yield from starting.wait(now_s, now_s + CLEAN_UP_REAL_S)
-        pod.out.append(actions.Delete())
+        if not pod.gone:
+            now_s = yield from starting.wait(now_s, now_s + CLEAN_UP_REAL_S)
+            pod.out.append(actions.Delete())
         return now_s

@@ -98,7 +98,7 @@ class Machines(Mapping[str, machine.Machine]):
         if known.trouble.hear(listed, spec.gpus_per_node if spec else 0):
             if known.name in self._outages:
                 self._outages[known.name].heard()
-            for found in self._tenants.on(known.name):
+            for found in self._tenants.running(known.name):
                 found.befall()
 
     async def leave(self, name: str) -> None:
@@ -144,7 +144,7 @@ class Machines(Mapping[str, machine.Machine]):
     def _suffering(self, known: machine.Machine) -> None:
         """What the node as a whole suffers is another now."""
         self._news.tell()
-        for found in self._tenants.on(known.name):
+        for found in self._tenants.running(known.name):
             found.back()
 
     def _unhand(self, name: str) -> list[asyncio.Task[None]]:

@@ -1,11 +1,31 @@
 """Asks the API server for what a pod is made of: ConfigMaps, Secrets, claims."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+
 from modelserve import errors, ports
+from servelab.node.kubelet import life
 from servelab.node.pods import podspec
 from servelab.node.rules import configuration
 
+# Between two looks for a ConfigMap or Secret that is missing.
+LOOK_REAL_S = 2.0
+
 _CLAIMS = ports.Resource("", "v1", "persistentvolumeclaims", configuration.CLAIM)
 _KINDS = {"Secret": ports.SECRETS, "ConfigMap": ports.CONFIG_MAPS, configuration.CLAIM: _CLAIMS}
+
+
+async def looked_for(
+    pod_life: life.PodLife,
+    cluster: ports.Cluster,
+    sleep_real: Callable[[float], Awaitable[None]],
+) -> AsyncIterator[None]:
+    """Look before the pod begins, and until nothing is missing or it is over; after each look."""
+    while True:
+        found = pod_life.state.missing = await missing(cluster, pod_life.pod)
+        yield
+        if not found or pod_life.finished:
+            return
+        await sleep_real(LOOK_REAL_S)
 
 
 async def missing(cluster: ports.Cluster, pod: podspec.Pod) -> configuration.Missing:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from modelserve import ports
-from modelserve.api import names, timestamps
+from modelserve.api import names
 from modelserve.api.faults import FaultType
 from servelab.engine import stamps
 from servelab.node.kubelet import resuming
@@ -29,9 +29,6 @@ from servelab.node.rules import actions, admission, profiles
 from servelab.node.services import Services
 
 log = logging.getLogger(__name__)
-
-# Between two looks for a ConfigMap or Secret that is missing.
-CONFIGURATION_REAL_S = 2.0
 
 
 class PodRunner:
@@ -62,6 +59,8 @@ class PodRunner:
             self.life, self._plan, services, self._turns.soon, self.logged
         )
         self._tasks: list[asyncio.Task[None]] = []
+        self._over, self._reached = asyncio.Event(), asyncio.Event()
+        self._reached.set()
         self._asked: list[actions.Action] = []
         self._wrong_faults = ""
         self._served = any(each.returning for each in self.life.state.engines.values())
@@ -96,7 +95,8 @@ class PodRunner:
         if self._plan.fault:
             self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
         self.see(self.pod)
-        work = [self._configured(), self._writer.run(self._mute)]
+        # The writer first: it ends with the object.
+        work = [self._writer.run(self._mute), self._configured()]
         if self._plan.engines:
             work.append(self._engine_control.run())
         self._tasks = [asyncio.create_task(coroutine) for coroutine in work]
@@ -111,7 +111,7 @@ class PodRunner:
         """The watch told of the pod as it stands now."""
         if watched.is_echo(pod, self.pod, self._writer.version):
             self.life.state.pod = dataclasses.replace(self.pod, raw=pod)
-        elif not watched.is_removed(pod):
+        else:
             self.see(podspec.parse(pod))
 
     def see(self, pod: podspec.Pod) -> None:
@@ -119,7 +119,7 @@ class PodRunner:
         if self._cut_off():
             self._unseen = pod
             return
-        now, meta = self._services.unix_s(), pod.raw["metadata"]
+        now = self._services.unix_s()
         news = pod.annotations.get(names.FAULTS) != self.pod.annotations.get(names.FAULTS)
         if planning.images_of(pod) != planning.images_of(self.pod):
             found = planning.of_pod(pod, self.node.facts, self.node.host.images)
@@ -127,17 +127,17 @@ class PodRunner:
         self.life.update(pod, now)
         if news:
             self.befall()
-        if meta.get("deletionTimestamp"):
-            # The stamp is the deadline, cut to seconds; the grace from now on is exact but for
-            # pods that were going before we came.
-            grace = float(meta.get("deletionGracePeriodSeconds") or 0)
-            self.life.delete(min(now + grace, timestamps.parse_time(meta["deletionTimestamp"]) + 1))
+        if pod.deleted:
+            self.life.delete()
         self._reassert(pod)
         self._turns.soon()
 
     def back(self) -> None:
         """Its node may reach the API server again, and sees what it missed."""
-        if self._unseen is not None and not self._cut_off():
+        if self._cut_off():
+            return
+        self._reached.set()
+        if self._unseen is not None:
             pod, self._unseen = self._unseen, None
             self.see(pod)
 
@@ -185,13 +185,33 @@ class PodRunner:
         await self._silence()
 
     async def gone(self) -> None:
-        """The object is gone: stop at once, end the engine, give the address back."""
+        """The object is gone: when its node hears of it, what still runs ends as ever, unseen."""
+        self._unseen = None
+        self._tasks[0].cancel()
+        if self._cut_off() and not self._over.is_set():
+            self._reached.clear()
+        try:
+            await self._reached.wait()
+            self.life.removed()
+            self._turns.soon()
+            if not self.life.finished:
+                await self._over.wait()
+        finally:
+            await self.off()
+
+    def cut_short(self) -> None:
+        """One that is ``gone`` ends at once: its node is no more, or another process's."""
+        self._reached.set()
+        self._over.set()
+
+    async def off(self) -> None:
+        """Nothing of it goes on: end the engines, give back what it had of the node."""
         await self.stop()
         self._carry_out()
+        now_s = self._services.unix_s()
+        self.life.off(now_s)
         self._services.addresses.free(self.pod.uid)
-        self.node.left(self.pod.uid, self._services.unix_s())
-        for action in self.life.removed(self._services.unix_s()):
-            self._do(action)
+        self.node.left(self.pod.uid, now_s)
         for key in self.life.pulls():
             self.node.host.images.abandon(key)
         self.node.ration.forget(self.pod.uid)
@@ -221,6 +241,7 @@ class PodRunner:
 
     def _failed(self, error: BaseException) -> None:
         log.error("pod %s/%s", self.pod.namespace, self.pod.name, exc_info=error)
+        self._over.set()
 
     def _turn(self) -> float:
         """Let everything happen that is due; returns when something is due next.
@@ -236,6 +257,8 @@ class PodRunner:
             self._turns.after(self._carry_out)
         self._asked += taken
         self._due_s = due_s
+        if self.life.finished:
+            self._over.set()
         return due_s
 
     def _carry_out(self) -> None:
@@ -244,17 +267,10 @@ class PodRunner:
             self._do(action)
 
     async def _configured(self) -> None:
-        """Look for what it needs of others: before it begins, and until nothing is missing."""
-        missing = await self._misses()
-        self._turns.begin()
-        while missing and not self.life.finished:
-            await self._services.clock.sleep_real(CONFIGURATION_REAL_S)
-            missing = await self._misses()
-            self._turns.soon()
-
-    async def _misses(self) -> bool:
-        self.life.state.missing = await references.missing(self._services.cluster, self.pod)
-        return bool(self.life.state.missing)
+        """It begins when what it needs of others was looked for; each look may be news."""
+        cluster, sleep_real = self._services.cluster, self._services.clock.sleep_real
+        async for _ in references.looked_for(self.life, cluster, sleep_real):
+            self._turns.begin()
 
     def _do(self, action: actions.Action) -> None:
         match action:

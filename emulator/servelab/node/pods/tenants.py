@@ -21,7 +21,11 @@ Task = asyncio.Task[None]
 
 
 class Tenants:
-    """Of all nodes. ``spec`` gives a pool's."""
+    """Of all nodes. ``spec`` gives a pool's.
+
+    A pod whose object is gone is none any more: others have its GPUs and its room from then on, as
+    with a kubelet, though its containers may still be ending.
+    """
 
     def __init__(self, services: Services, spec: Callable[[str], GPUPoolSpec | None]) -> None:
         self._services = services
@@ -29,6 +33,7 @@ class Tenants:
         self._spawn = services.tasks.spawn
         self._by_uid: dict[str, runner.PodRunner] = {}
         self._by_node: dict[str, dict[str, runner.PodRunner]] = {}
+        self._ending: dict[str, tuple[runner.PodRunner, Task]] = {}
         self._moved: set[str] = set()
 
     def __iter__(self) -> Iterator[runner.PodRunner]:
@@ -39,11 +44,17 @@ class Tenants:
 
     def of_engine(self, key: str) -> runner.PodRunner | None:
         """The pod of an engine that has this key in the worker processes."""
-        return self._by_uid.get(key.partition("/")[0])
+        uid = key.partition("/")[0]
+        ending = self._ending.get(uid)
+        return self._by_uid.get(uid) if ending is None else ending[0]
 
     def on(self, node: str) -> Collection[runner.PodRunner]:
         """Those on the node of that name."""
         return tuple(self._by_node.get(node, {}).values())
+
+    def running(self, node: str) -> Collection[runner.PodRunner]:
+        """The same, and those that are still ending there."""
+        return (*self.on(node), *(found for found, _ in self._ending_on(node)))
 
     def take_on(self, pod: ports.Object, node: machine.Machine) -> None:
         """A pod that is new to us is on one of our nodes."""
@@ -66,18 +77,32 @@ class Tenants:
         if found is None:
             return None
         found.node.given.by_pod.pop(uid, None)
-        return self._spawn(found.gone())
+        end = self._spawn(found.gone())
+        self._ending[uid] = found, end
+        end.add_done_callback(lambda _: self._ending.pop(uid))
+        return end
 
     def end_all(self, node: str) -> list[Task]:
-        """The node is gone with all its pods."""
-        ends = (self.end(found.pod.uid) for found in self.on(node))
-        return [end for end in ends if end is not None]
+        """The node is gone with all its pods, and they at once."""
+        for found in self.on(node):
+            self.end(found.pod.uid)
+        return self._cut_short(node)
 
     async def leave_all(self, node: str) -> None:
-        """Another process goes on with the node's pods."""
+        """Another process goes on with the node's pods; with those that are ending none does."""
         left = [self._forget(found.pod.uid) for found in self.on(node)]
         leaving = (found.leave() for found in left if found is not None)
-        await asyncio.gather(*leaving, return_exceptions=True)
+        await asyncio.gather(*leaving, *self._cut_short(node), return_exceptions=True)
+
+    def _ending_on(self, node: str) -> list[tuple[runner.PodRunner, Task]]:
+        return [each for each in self._ending.values() if each[0].node.name == node]
+
+    def _cut_short(self, node: str) -> list[Task]:
+        """Let those that are ending there end at once."""
+        ending = self._ending_on(node)
+        for found, _ in ending:
+            found.cut_short()
+        return [end for _, end in ending]
 
     async def stop(self) -> None:
         """Stop driving all of them, and leave them as they are."""
@@ -91,8 +116,8 @@ class Tenants:
 
     def _tell_moved(self) -> None:
         moved, self._moved = self._moved, set()
-        for uid in moved & self._by_uid.keys():
-            self._by_uid[uid].moved()
+        for found in filter(None, map(self.of_engine, moved)):
+            found.moved()
 
     def _forget(self, uid: str) -> runner.PodRunner | None:
         found = self._by_uid.pop(uid, None)

@@ -22,15 +22,6 @@ def is_echo(pod: ports.Object, known: podspec.Pod, version: str) -> bool:
     )
 
 
-def is_removed(pod: ports.Object) -> bool:
-    """Whether the API server takes the object away in this very moment, and its end is told next.
-
-    What it says of a deletion without grace is no order to stop: nobody would see how it goes.
-    """
-    meta = pod["metadata"]
-    return meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers")
-
-
 def is_overwritten(pod: ports.Object, sent: Mapping[str, Any], version: str) -> bool:
     """Whether somebody else wrote another readiness since ``sent`` was written as that version."""
     seen = pod["metadata"].get("resourceVersion", "")

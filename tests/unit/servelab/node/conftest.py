@@ -88,7 +88,7 @@ class Player:
         self.host = Host("10.0.0.9", store, self.moves, self.scale)
         self.begin()
         if self.pod["metadata"].get("deletionTimestamp"):
-            self.life.delete(self.now)
+            self.life.delete()
 
     def at(self, after_s: float, what: Callable[[], None]) -> None:
         heapq.heappush(self._queue, (self.now + after_s, next(self._number), what))
@@ -96,7 +96,7 @@ class Player:
     def delete(self, grace_s: float = 30.0) -> None:
         self.pod["metadata"] |= {"deletionTimestamp": "soon", "generation": 2}
         self.life.update(podspec.parse(self.pod), self.now)
-        self.life.delete(self.now + grace_s)
+        self.life.delete()
 
     def step(self) -> float:
         """Do all that is due by now; returns when something is due next."""

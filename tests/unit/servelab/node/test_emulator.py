@@ -4,7 +4,7 @@ import asyncio
 import gc
 import logging
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -12,10 +12,13 @@ from modelserve import ports, testing
 from modelserve.testing import apiserver
 from servelab.engine import pool
 from servelab.node import emulator, figures
+from servelab.node.kubelet import runtime
 from servelab.node.machines import heartbeat
+from servelab.node.pods import runner
 from servelab.node.pools import registration
 
 TURNS = 10_000
+Pod = weakref.ref[runner.PodRunner]
 POOL = {"metadata": {"name": "dgx"}, "spec": {"gpu": "NVIDIA-H100-80GB-HBM3", "gpusPerNode": 8}}
 
 
@@ -66,6 +69,86 @@ async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
     assert not caplog.records
 
 
+async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_name_runs() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
+    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+        await clock.advance(2)
+        old = await placed(cluster, kept)
+        await live_on(clock, [old])
+        await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+        new = await placed(cluster, kept)
+        both = [one for ref in (old, new) if (one := ref()) is not None]
+        node, uids = both[0].node, [one.pod.uid for one in both]
+        # As with a kubelet: all GPUs are the new one's, though the old one still runs.
+        await until(lambda: uids[1] in node.given.by_pod)
+        assert (len(node.given.by_pod[uids[1]]), list(node.given.by_pod)) == (8, uids[1:])
+        assert running(both[0])
+        await live_on(clock, [old, new])
+        assert (running(both[0]), both[0].life.finished) == ([], True)
+        assert running(both[1])
+
+
+async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
+    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+        await clock.advance(2)
+        one = await placed(cluster, kept)
+        await live_on(clock, [one])
+        await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+        await until(lambda: not list(kept.served()))
+        found = one()
+        assert found is not None
+        assert not found.life.finished
+        await cluster.delete(ports.NODES, None, "dgx-0")
+        await until(lambda: found.life.finished)
+
+
+async def test_what_is_removed_on_a_lost_node_runs_on_until_it_is_back() -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
+    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+        await clock.advance(2)
+        one = await placed(cluster, kept)
+        await live_on(clock, [one])
+        await faults(cluster, {"type": "NodeLost", "nodes": ["dgx-0"]})
+        await live_on(clock, [one])
+        await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+        await live_on(clock, [one])
+        found = one()
+        assert found is not None
+        assert running(found)
+        await faults(cluster)
+        await live_on(clock, [one])
+        assert found.life.finished
+
+
+async def faults(cluster: testing.MemoryCluster, *listed: ports.Object) -> None:
+    """What goes wrong in the pool from now on."""
+    await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"faults": list(listed)}})
+
+
+async def placed(cluster: testing.MemoryCluster, kept: emulator.Emulator) -> Pod:
+    """A pod called p with all GPUs of the node, that ignores SIGTERM."""
+    asked = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "c", "image": "busybox:1", "command": ["sleep", "99"], "resources": asked}
+    meta = {"name": "p", "namespace": "default"}
+    spec = {"nodeName": "dgx-0", "terminationGracePeriodSeconds": 3}
+    pod = {"metadata": meta, "spec": spec | {"containers": [container]}}
+    uid = (await cluster.create(ports.PODS, "default", pod))["metadata"]["uid"]
+    await until(lambda: any(found.pod.uid == uid for found in kept.served()))
+    return weakref.ref(next(found for found in kept.served() if found.pod.uid == uid))
+
+
+def running(pod: runner.PodRunner) -> list[runtime.Instance]:
+    state = pod.life.state
+    return state.cri.running(state.now_s)
+
+
 async def test_pods_that_are_gone_are_freed_without_the_collector(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -87,9 +170,19 @@ async def test_pods_that_are_gone_are_freed_without_the_collector(
         left = [weakref.ref(found) for found in kept.served()]
         await cluster.delete(ports.PODS, "default", "p", grace_s=0)
         try:
+            await live_on(clock, left)
             await until(lambda: all(found() is None for found in left))
         finally:
             gc.enable()
+
+
+async def live_on(clock: testing.ManualClock, pods: Sequence[Pod]) -> None:
+    """Ten seconds pass, and those of the pods that are still there have their turns."""
+    for _ in range(20):
+        await clock.advance(0.5)
+        for found in pods:
+            if (one := found()) is not None:
+                one.moved()
 
 
 async def until(met: Callable[[], bool]) -> None:

@@ -106,15 +106,12 @@ class Player:
             "deletionGracePeriodSeconds": grace if grace_s is None or over else grace_s,
         }
         self._see("MODIFIED", self.raw["status"])
+        self.life.update(podspec.parse(self.raw), self.now)
+        self.life.delete()
         if grace_s == 0:
             # By force: the API server removes it at once.
-            for action in self.life.removed(self.now):
-                self._do(action)
+            self.life.removed()
             self._see("DELETED", self.raw["status"])
-            return self
-        pod = podspec.parse(self.raw)
-        self.life.update(pod, self.now)
-        self.life.delete(self.now + pod.grace_real_s)
         return self
 
     def patch(self, act: recording.Act, scenario: recording.Scenario) -> None:

@@ -219,6 +219,18 @@ def test_an_engine_that_does_not_drain_in_time_is_killed(engine_pod: Any) -> Non
     assert engine_pod.verbs[-1] == "kill"
 
 
+def test_an_engine_removed_by_force_finishes_its_streams_for_two_seconds(engine_pod: Any) -> None:
+    engine_pod.drain_s = 60
+    pod = engine_pod.run(100)
+    pod.pod["metadata"] |= {"deletionTimestamp": "now", "deletionGracePeriodSeconds": 0}
+    told = len(pod.statuses)
+    pod.delete()
+    pod.life.removed()
+    assert pod.run(102).verbs[-1] == "drain"
+    assert pod.run(106).verbs[-1] == "kill"
+    assert (pod.life.finished, pod.deleted, len(pod.statuses)) == (True, False, told)
+
+
 def test_a_pod_deleted_while_pulling_ends_its_pull_and_the_image_stays(engine_pod: Any) -> None:
     engine_pod.run(5).delete()
     assert not engine_pod.run(10).deleted

@@ -206,17 +206,6 @@ def test_a_pod_deleted_while_its_image_is_missing_goes_at_once(play: Any) -> Non
     assert pod.container()["state"]["terminated"]["reason"] == "ContainerStatusUnknown"
 
 
-def test_a_shorter_grace_ends_it_sooner(play: Any) -> None:
-    pod = play({"ignoresTerm": True}, terminationGracePeriodSeconds=60).run(3).delete().run(5)
-    pod.delete(grace_s=2).run(10)
-    assert pod.deleted
-
-
-def test_force_tells_that_it_kills(play: Any) -> None:
-    pod = play().run(3)
-    assert [a.message for a in pod.life.removed(pod.now)] == ["Stopping container main"]
-
-
 def test_a_pod_that_is_not_admitted_has_failed(play: Any) -> None:
     pod = play()
     pod.rejection = ("OutOfcpu", "Node didn't have enough resource: cpu, …")
@@ -391,10 +380,3 @@ def test_a_volume_of_the_node_that_cannot_be_mounted_is_told(play: Any) -> None:
     text = 'MountVolume.SetUp failed for volume "v" : is not a directory'
     assert pod.told("FailedMount") == [text]
     assert pod.status["phase"] == "Pending"
-
-
-def test_of_a_pod_that_is_gone_nothing_goes_on(play: Any) -> None:
-    pod = play().run(10)
-    assert not pod.life.finished
-    pod.life.removed(pod.now)
-    assert pod.life.finished

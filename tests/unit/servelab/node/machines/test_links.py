@@ -142,7 +142,7 @@ def test_a_replica_that_goes_leaves_its_share(fleet: Fleet) -> None:
     one, two = fleet.add(), fleet.add()
     fleet.run(2)
     slow_s = one.moves.ends_at_s(one.life.state.engines["engine"].key)
-    two.life.removed(two.now)
+    two.life.off(two.now)
     assert one.moves.ends_at_s(one.life.state.engines["engine"].key) < slow_s - 1
 
 

@@ -41,13 +41,6 @@ def test_a_pod_with_gates_is_always_looked_at() -> None:
     assert not watched.is_echo(pod(), podspec.parse(body), "7")
 
 
-def test_a_deletion_without_grace_is_followed_by_the_end_unless_a_finalizer_holds_it() -> None:
-    assert watched.is_removed(pod(deletionGracePeriodSeconds=0))
-    assert not watched.is_removed(pod(deletionGracePeriodSeconds=1))
-    assert not watched.is_removed(pod(deletionGracePeriodSeconds=0, finalizers=["example.com/f"]))
-    assert not watched.is_removed(pod())
-
-
 def ready(status: str) -> dict[str, Any]:
     return {"conditions": [{"type": "Ready", "status": status}]}
 
