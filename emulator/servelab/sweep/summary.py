@@ -28,8 +28,8 @@ class Setup:
 
     @property
     def price(self) -> float:
-        """What it is compared by: its cost, or GPU hours where they have no price."""
-        return self.gpu_hours if math.isnan(self.cost) else self.cost
+        """What it is compared by: its cost, or GPU hours where they have no price, or none above 0."""
+        return self.cost if self.cost > 0 else self.gpu_hours
 
     @property
     def wait_s(self) -> float:

@@ -32,6 +32,7 @@ def test_a_figure_that_a_seed_lacks_is_not_known() -> None:
 
 def test_without_a_price_gpu_hours_count() -> None:
     assert setup(run(1, 2, gpu_hours=7, cost=None)).price == 7
+    assert setup(run(1, 2, gpu_hours=7, cost=0.0)).price == 7
 
 
 def test_the_front_leaves_out_what_is_beaten_and_what_serves_few() -> None:
