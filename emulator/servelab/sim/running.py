@@ -72,7 +72,9 @@ def check_policy(name: str) -> None:
         try:
             registry.of(name, registry.Sizing(1.0, 1))
         except errors.InputError as error:
-            raise errors.InputError(f"no policy is called {name!r}; there are {known}, with a number for N") from error
+            raise errors.InputError(
+                f"no policy is called {name!r}; there are {known}, with a number for N"
+            ) from error
 
 
 def run(

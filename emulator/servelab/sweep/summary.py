@@ -28,7 +28,7 @@ class Setup:
 
     @property
     def price(self) -> float:
-        """What it is compared by: its cost, or GPU hours where they have no price, or none above 0."""
+        """What it is compared by: its cost, or GPU hours where they have no price, or 0."""
         return self.cost if self.cost > 0 else self.gpu_hours
 
     @property
