@@ -166,16 +166,18 @@ class LeaderElection:
 
     def _lose(self, whom: str) -> bool:
         log.error("lost the lead to %s", whom)
+        self._leave()
+        return False
+
+    def _leave(self) -> None:
         self.certain.clear()
         self.lost.set()
-        return False
 
     def _ended(self, renewing: asyncio.Task[None]) -> None:
         """Without renewals there is no lead."""
         if not renewing.cancelled() and (failure := renewing.exception()) is not None:
             log.error("renewals of Lease %s ended", self._name, exc_info=failure)
-            self.certain.clear()
-            self.lost.set()
+            self._leave()
 
     def _doubt(self) -> None:
         if self.certain.is_set():

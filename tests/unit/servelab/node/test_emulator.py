@@ -27,14 +27,16 @@ def broken(call: apiserver.Call) -> None:
         raise RuntimeError("a mistake of ours")
 
 
+def emulating(cluster: testing.MemoryCluster, clock: testing.ManualClock) -> emulator.Emulator:
+    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
+    return emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures())
+
+
 async def test_a_loop_that_dies_ends_the_process_instead_of_leaving_nodes_unkept() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
     cluster.before_call = broken
-    engines = pool.WorkerPool(1, 1.0)
-    kubelet = registration.Kubelet("127.0.0.1", 1)
-    started = emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures())
-    async with started:
+    async with emulating(cluster, clock) as started:
         running = asyncio.ensure_future(started.run())
         await clock.advance(1)
         with pytest.raises(RuntimeError, match="a mistake of ours"):
@@ -44,9 +46,7 @@ async def test_a_loop_that_dies_ends_the_process_instead_of_leaving_nodes_unkept
 async def test_a_pools_nodes_stand_and_beat() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    engines = pool.WorkerPool(1, 1.0)
-    kubelet = registration.Kubelet("127.0.0.1", 1)
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()):
+    async with emulating(cluster, clock):
         await clock.advance(2)
         assert await cluster.get(ports.NODES, None, "dgx-0")
         await clock.advance(heartbeat.FIRST_AFTER_REAL_S + heartbeat.PERIOD_REAL_S)
@@ -59,9 +59,7 @@ async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
 ) -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    engines = pool.WorkerPool(1, 1.0)
-    kubelet = registration.Kubelet("127.0.0.1", 1)
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()):
+    async with emulating(cluster, clock):
         await clock.advance(2)
         await cluster.delete(ports.GPUPOOLS, None, "dgx")
         await clock.advance(2)
@@ -72,8 +70,7 @@ async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
 async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_name_runs() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+    async with emulating(cluster, clock) as kept:
         await clock.advance(2)
         old = await placed(cluster, kept)
         await live_on(clock, [old])
@@ -93,8 +90,7 @@ async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_nam
 async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+    async with emulating(cluster, clock) as kept:
         await clock.advance(2)
         one = await placed(cluster, kept)
         await live_on(clock, [one])
@@ -110,8 +106,7 @@ async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None
 async def test_what_is_removed_on_a_lost_node_runs_on_until_it_is_back() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    kubelet, engines = registration.Kubelet("127.0.0.1", 1), pool.WorkerPool(1, 1.0)
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+    async with emulating(cluster, clock) as kept:
         await clock.advance(2)
         one = await placed(cluster, kept)
         await live_on(clock, [one])
@@ -156,10 +151,8 @@ async def test_pods_that_are_gone_are_freed_without_the_collector(
     caplog.set_level(logging.CRITICAL, "servelab.node.pods.writer")
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
-    engines = pool.WorkerPool(1, 1.0)
-    kubelet = registration.Kubelet("127.0.0.1", 1)
     spec = {"nodeName": "dgx-0", "containers": [{"name": "c", "image": "nginx:1"}]}
-    async with emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures()) as kept:
+    async with emulating(cluster, clock) as kept:
         await clock.advance(2)
         meta = {"name": "p", "namespace": "default"}
         await cluster.create(ports.PODS, "default", {"metadata": meta, "spec": spec})
