@@ -141,6 +141,8 @@ class Traffic(Part):
     closed: Closed | None = None
     start_seconds: Seconds = 0.0
     seconds: Positive | None = None  # of a trace: no more than its first so many
+    # Of a trace: blocks of so many seconds, drawn from all of it, by each seed others.
+    resample_seconds: Annotated[float, Field(ge=1, le=1e9)] | None = None
     input: Tokens | Lengths = 512
     output: Tokens | Lengths = 128
 
@@ -152,6 +154,8 @@ class Traffic(Part):
             raise ValueError(f"give one of {known}; there are {len(given)}")
         if self.seconds is not None and self.trace is None:
             raise ValueError("`seconds` beside the kind cuts a trace, and this is none")
+        if self.resample_seconds is not None and self.trace is None:
+            raise ValueError("`resampleSeconds` draws blocks of a trace, and this is none")
         if self.trace is not None and self.model_fields_set & {"input", "output"}:
             raise ValueError("a trace has lengths of its own: leave `input` and `output` out")
         return self

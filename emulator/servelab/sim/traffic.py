@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from modelserve.decide import prediction
 from servelab.sim import scenario
-from servelab.workload import arrivals, generators, servegen, tracefile
+from servelab.workload import arrivals, generators, resampling, servegen, tracefile
 
 Lines = Callable[[str], Iterable[str]]
 
@@ -78,7 +78,11 @@ def _stream(
     if one.trace is not None:
         most = max(tracefile.MOST_TOKENS, longest)
         read = tracefile.read(lines(one.trace), one.trace, most_tokens=most)
-        return read if one.seconds is None else arrivals.window(read, one.seconds)
+        cut = read if one.seconds is None else arrivals.window(read, one.seconds)
+        if one.resample_seconds is None:
+            return cut
+        rng = random.Random(f"{name}/blocks")
+        return resampling.blocks(cut, one.resample_seconds, rng, one.trace)
     prompts, answers = _laws(one, lines)
     times_s = _times_s(one, random.Random(f"{name}/times"), lines)
     return generators.with_lengths(times_s, prompts, answers, random.Random(f"{name}/lengths"))

@@ -15,27 +15,33 @@ Preset = Mapping[str, Any]
 # Each preset is run with so many replicas at least, where the scenario allows more than that: who
 # may not go above is a fixed count. Fixed counts are these numbers too.
 FLOORS = (0, 1, 2, 3)
-# Fields of `scaling`: as the scenario has it; full replicas that go soon, which is cheap; emptier
-# ones, and emptier ones yet that stay, which is quick.
+# Fields of `scaling`: as the scenario has it; full replicas, and full ones that go soon, which is
+# cheap; emptier ones, and emptier ones yet that stay, which is quick.
 EVERYBODY: Sequence[Preset] = (
     {},
+    {"targetUtilization": 1.0},
     {
         "targetUtilization": 1.0,
         "scaleDown.stabilizationWindowSeconds": 60,
         "cooldownSeconds": 60,
     },
+    {"targetUtilization": 0.65, "scaleDown.stabilizationWindowSeconds": 300},
     {"targetUtilization": 0.5},
     {"targetUtilization": 0.3, "scaleDown.stabilizationWindowSeconds": 600},
 )
-# What it has besides: more of the load that it plans with, the down window of others, spare
-# replicas, several at once from zero, and longer waits before more are ordered, up to those of a
-# fixed count that is enough.
+# Longer waits before more are ordered, up to those of a fixed count that is enough.
+PATIENT: Sequence[Preset] = tuple(
+    {"targetUtilization": 1.0, "drainGoalSeconds": goal_s, "tolerance": tolerance}
+    for goal_s in (120, 300, 600, 1200)
+    for tolerance in (0.1, 0.25, 0.5)
+)
+# What it has besides: more of the load that it plans with, spare replicas, several at once from
+# zero, and patience.
 COMMITTED: Sequence[Preset] = (
     *EVERYBODY,
     {"targetUtilization": 0.65},
     {"targetUtilization": 0.75},
     {"targetUtilization": 0.85},
-    {"targetUtilization": 1.0},
     {"scaleDown.stabilizationWindowSeconds": 300},
     {"bufferReplicas": 1},
     {"targetUtilization": 1.0, "bufferReplicas": 1},
@@ -46,8 +52,7 @@ COMMITTED: Sequence[Preset] = (
     },
     {"activationReplicas": 2},
     {"activationReplicas": 4},
-    {"targetUtilization": 1.0, "drainGoalSeconds": 120, "tolerance": 0.25},
-    {"targetUtilization": 1.0, "drainGoalSeconds": 600, "tolerance": 0.5},
+    *PATIENT,
 )
 
 

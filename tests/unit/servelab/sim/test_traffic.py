@@ -25,6 +25,7 @@ def drawn(*streams: dict[str, Any], seed: int = 0) -> list[arrivals.Arrival]:
 
 KINDS: list[dict[str, Any]] = [
     {"trace": "azure-code", "seconds": 300},
+    {"resampleSeconds": 60, "trace": "azure-code", "seconds": 300},
     {"poisson": {"perSecond": 2, "seconds": 60}},
     {"steady": {"perSecond": 2, "seconds": 60}},
     {"gamma": {"perSecond": 2, "cv": 3, "seconds": 60}},
@@ -47,14 +48,14 @@ def test_arrivals_are_in_order_and_of_a_seed(stream: dict[str, Any]) -> None:
 
 
 def test_streams_of_a_model_are_merged_in_order_of_time() -> None:
-    trace, steady = KINDS[0], KINDS[2]
+    trace, steady = KINDS[0], KINDS[3]
     found = drawn(trace, steady)
     assert found == sorted(found, key=lambda each: each.at_s)
     assert len(found) == len(drawn(trace)) + len(drawn(steady))
 
 
 def test_a_step_is_silent_before_it() -> None:
-    assert 30 <= drawn(KINDS[6])[0].at_s < 35
+    assert 30 <= drawn(KINDS[7])[0].at_s < 35
 
 
 def test_a_client_of_servegen_has_its_own_lengths_unless_others_are_given() -> None:

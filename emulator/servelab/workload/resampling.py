@@ -1,0 +1,58 @@
+"""Another draw of a trace: blocks of it, put one after the other. Pure.
+
+What a policy comes to on one trace hangs on a handful of bursts. The circular block bootstrap
+(Politis and Romano, 1992) draws as many hours like it as are wanted: each block begins at any
+instant of the trace, which starts again behind its end, so that every instant is as likely, and
+within a block arrivals are as they were.
+"""
+
+import bisect
+import random
+from collections.abc import Iterable, Iterator
+
+from modelserve import errors
+from servelab.workload import arrivals
+
+Arrival = arrivals.Arrival
+
+
+def blocks(
+    trace: Iterable[Arrival], length_s: float, rng: random.Random, name: str
+) -> Iterator[Arrival]:
+    """As long as the trace, of blocks of ``length_s``. It is read whole: all is kept in memory.
+
+    Raises InputError for a trace that is no longer than one block.
+    """
+    given = list(trace)
+    # Behind the last request as much time as there is between two on average.
+    whole_s = given[-1].at_s * len(given) / (len(given) - 1) if len(given) > 1 else 0.0
+    if whole_s <= length_s:
+        raise errors.InputError(
+            f"{name} lasts {whole_s:g} s, too short to draw blocks of {length_s:g} s from: "
+            "lower resampleSeconds"
+        )
+    times_s = [each.at_s for each in given]
+    begun_s = 0.0
+    while begun_s < whole_s:
+        taken_s = min(length_s, whole_s - begun_s)
+        yield from _block(given, times_s, rng.random() * whole_s, taken_s, whole_s, begun_s)
+        begun_s += length_s
+
+
+def _block(
+    given: list[Arrival],
+    times_s: list[float],
+    from_s: float,
+    length_s: float,
+    whole_s: float,
+    begun_s: float,
+) -> Iterator[Arrival]:
+    """What came in ``length_s`` from ``from_s`` on, as if that were ``begun_s``."""
+    at = bisect.bisect_left(times_s, from_s)
+    for number in range(len(given)):
+        rounds, place = divmod(at + number, len(given))
+        one = given[place]
+        after_s = one.at_s + rounds * whole_s - from_s
+        if after_s >= length_s:
+            return
+        yield Arrival(begun_s + after_s, one.input_tokens, one.output_tokens)
