@@ -29,9 +29,14 @@ EVERYBODY: Sequence[Preset] = (
     {"targetUtilization": 0.5},
     {"targetUtilization": 0.3, "scaleDown.stabilizationWindowSeconds": 600},
 )
-# Longer waits before more are ordered, up to those of a fixed count that is enough.
+# Longer waits before more are ordered, up to those of a fixed count that is enough; gone at once.
 PATIENT: Sequence[Preset] = tuple(
-    {"targetUtilization": 1.0, "drainGoalSeconds": goal_s, "tolerance": tolerance}
+    {
+        "targetUtilization": 1.0,
+        "drainGoalSeconds": goal_s,
+        "tolerance": tolerance,
+        "scaleDown.stabilizationWindowSeconds": 0,
+    }
     for goal_s in (120, 300, 600, 1200)
     for tolerance in (0.1, 0.25, 0.5)
 )
