@@ -40,13 +40,15 @@ PATIENT: Sequence[Preset] = tuple(
     for goal_s in (120, 300, 600, 1200)
     for tolerance in (0.1, 0.25, 0.5)
 )
-# What it has besides: more of the load that it plans with, spare replicas, several at once from
-# zero, and patience.
+# What it has besides: more of the load that it plans with, longer down windows, spare replicas,
+# several at once from zero, and patience.
 COMMITTED: Sequence[Preset] = (
     *EVERYBODY,
     {"targetUtilization": 0.65},
     {"targetUtilization": 0.75},
     {"targetUtilization": 0.85},
+    {"scaleDown.stabilizationWindowSeconds": 120},
+    {"scaleDown.stabilizationWindowSeconds": 180},
     {"scaleDown.stabilizationWindowSeconds": 300},
     {"bufferReplicas": 1},
     {"targetUtilization": 1.0, "bufferReplicas": 1},
