@@ -173,7 +173,13 @@ class Cluster(Protocol):
         *,
         grace_s: int | None = None,
         uid: str = "",
-    ) -> None: ...
+        resource_version: str = "",
+    ) -> None:
+        """With a uid only that very object, with a version only as it was then; else Conflict.
+
+        ``grace_s`` in real seconds, for what has one.
+        """
+        ...
 
 
 class Clock(Protocol):

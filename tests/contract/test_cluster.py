@@ -314,6 +314,15 @@ async def test_only_the_object_with_that_uid_is_deleted(cluster: ports.Cluster, 
     await gone(cluster, ports.CONFIG_MAPS, name)
 
 
+async def test_only_the_version_that_was_seen_is_deleted(cluster: ports.Cluster, name: str) -> None:
+    seen = (await configure(cluster, name, {"a": "1"}, "one"))["metadata"]["resourceVersion"]
+    new = (await configure(cluster, name, {"a": "2"}, "one"))["metadata"]["resourceVersion"]
+    with pytest.raises(errors.Conflict):
+        await cluster.delete(ports.CONFIG_MAPS, NAMESPACE, name, resource_version=seen)
+    await cluster.delete(ports.CONFIG_MAPS, NAMESPACE, name, resource_version=new)
+    await gone(cluster, ports.CONFIG_MAPS, name)
+
+
 async def test_a_bound_pod_waits_for_its_kubelet(cluster: ports.Cluster, name: str) -> None:
     body = pod(name, nodeName="nowhere", terminationGracePeriodSeconds=60)
     await cluster.create(ports.PODS, NAMESPACE, body)

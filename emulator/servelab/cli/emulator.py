@@ -77,7 +77,7 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     type=options.Address(),
     default="127.0.0.1:0",
     show_default=True,
-    help="Address of /metrics and /healthz.",
+    help="Address of /metrics, /healthz and /readyz.",
 )
 def emulator(
     kubeconfig: str | None,

@@ -22,7 +22,7 @@ from servelab.engine import pool as worker_pool
 from servelab.node import emulator, figures
 from servelab.node.machines import shards
 from servelab.node.pools import registration
-from servelab.node.serving import access, inspecting, telemetry
+from servelab.node.serving import access, inspecting, standing, telemetry
 from servelab.node.serving import server as kubelet_server
 
 log = logging.getLogger(__name__)
@@ -74,6 +74,8 @@ async def _serve(settings: Settings) -> None:
         host = settings.kubelet_listen[0]
         kubelet_socket = stack.enter_context(_bound_again(settings))
         metrics_socket = stack.enter_context(_bound(settings.metrics_listen))
+        told = standing.Standing(numbers)
+        await stack.enter_async_context(_site(told.app, metrics_socket, None))
         cluster = await kube.KubeCluster.connect(settings.kubeconfig, connections=CONNECTIONS)
         await stack.enter_async_context(cluster)
         await patience.until(
@@ -88,6 +90,7 @@ async def _serve(settings: Settings) -> None:
             context = kubelet_server.server_context(own)
         kubelet = registration.Kubelet(host, _port(kubelet_socket), settings.node_address_type)
         us = shards.Membership(cluster, clock, settings.shard)
+        told.stands_by(us.waits_for)
         started = await stack.enter_async_context(
             _emulating(cluster, clock, settings.workers, kubelet, numbers, us)
         )
@@ -100,8 +103,7 @@ async def _serve(settings: Settings) -> None:
             )
             api = kubelet_server.KubeletServer(inspector, options)
             await stack.enter_async_context(_site(api.app, kubelet_socket, context))
-        metrics = _metrics_app(started, numbers, inspector)
-        await stack.enter_async_context(_site(metrics, metrics_socket, None))
+        told.plays(started.count, lambda: _exported(started, inspector))
         ports = {"kubeletPort": kubelet.port, "metricsPort": _port(metrics_socket)}
         _rest_garbage_collection()
         print(json.dumps({"ready": True, **ports}), flush=True)  # noqa: T201 - tells the starter
@@ -152,25 +154,9 @@ def _temporary() -> Iterator[Path]:
         yield Path(name)
 
 
-def _metrics_app(
-    started: emulator.Emulator, numbers: figures.Figures, inspector: inspecting.Inspector
-) -> web.Application:
-    async def metrics(request: web.Request) -> web.Response:
-        started.count()
-        return web.Response(body=numbers.render(), content_type="text/plain", charset="utf-8")
-
-    async def healthz(request: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def dcgm(request: web.Request) -> web.Response:
-        nodes = started.served_nodes()
-        return await telemetry.exported(inspector, [nodes[name] for name in sorted(nodes)])
-
-    app = web.Application()
-    app.router.add_get("/metrics", metrics)
-    app.router.add_get("/metrics/dcgm", dcgm)
-    app.router.add_get("/healthz", healthz)
-    return app
+async def _exported(started: emulator.Emulator, inspector: inspecting.Inspector) -> web.Response:
+    nodes = started.served_nodes()
+    return await telemetry.exported(inspector, [nodes[name] for name in sorted(nodes)])
 
 
 @contextlib.asynccontextmanager

@@ -25,7 +25,6 @@ USER_AGENT = f"modelserve/{importlib.metadata.version('modelserve')}"
 
 APPLY = "application/apply-patch+yaml"
 
-_TIMEOUT = aiohttp.ClientTimeout(total=ANSWER_REAL_S, sock_connect=CONNECT_REAL_S)
 # Refuse fields that the server would otherwise drop without a word.
 _STRICT = {"fieldValidation": "Strict"}
 
@@ -39,12 +38,15 @@ class KubeCluster:
         source: credentials.Credentials,
         clock: ports.Clock | None = None,
         rng: random.Random | None = None,
+        answer_real_s: float = ANSWER_REAL_S,
     ) -> None:
         self._client = client
         self._source = source
         self._clock = clock or clocks.SystemClock()
         self._rng = rng or random.Random()
         self._host = str(client.configuration.host).rstrip("/")
+        self._answer_real_s = answer_real_s
+        self._limits = aiohttp.ClientTimeout(total=answer_real_s, sock_connect=CONNECT_REAL_S)
 
     @classmethod
     async def connect(
@@ -54,11 +56,13 @@ class KubeCluster:
         clock: ports.Clock | None = None,
         rng: random.Random | None = None,
         connections: int | None = None,
+        answer_real_s: float = ANSWER_REAL_S,
     ) -> Self:
         """Read the credentials; nothing is sent yet. Raises InputError for an unusable kubeconfig.
 
         Without a path: the pod's service account, else $KUBECONFIG, else ~/.kube/config.
-        ``connections`` at once, watches included; each takes 300 kB.
+        ``connections`` at once, watches included; each takes 300 kB. Who has not answered after
+        ``answer_real_s`` is away.
         """
         source = credentials.Credentials(kubeconfig)
         configuration = await source.load()
@@ -70,7 +74,7 @@ class KubeCluster:
             raise errors.InputError(
                 f"the certificates of {configuration.host} cannot be used: {error}"
             ) from error
-        return cls(client, source, clock, rng)
+        return cls(client, source, clock, rng, answer_real_s)
 
     async def close(self) -> None:
         """Close all connections. May be called twice."""
@@ -185,13 +189,14 @@ class KubeCluster:
         *,
         grace_s: int | None = None,
         uid: str = "",
+        resource_version: str = "",
     ) -> None:
-        """Delete; with a uid only that very object (else Conflict). ``grace_s`` real seconds."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if grace_s is not None:
             options["gracePeriodSeconds"] = grace_s
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        if wanted := {key: value for key, value in wanted.items() if value}:
+            options["preconditions"] = wanted
         await self.request("DELETE", resource.path(namespace, name), options)
 
     async def list_page(
@@ -228,7 +233,7 @@ class KubeCluster:
             total=None, sock_connect=CONNECT_REAL_S, sock_read=silence_real_s
         )
         what = f"watch of {path}"
-        response = await self._send("GET", path, None, query, limits)
+        response = await self._begun(what, path, query, limits)
         try:
             if response.status == 401:
                 await self._source.refresh(self._client.configuration)
@@ -241,6 +246,18 @@ class KubeCluster:
             raise failures.from_exception(what, error) from error
         finally:
             session.abort(response)
+
+    async def _begun(
+        self, what: str, path: str, query: Mapping[str, str], limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        """A stream that may then be silent for long; its head comes as soon as any answer."""
+        try:
+            async with asyncio.timeout(self._answer_real_s):
+                return await self._send("GET", path, None, query, limits)
+        except TimeoutError as error:
+            raise errors.Unavailable(
+                f"{what}: no answer within {self._answer_real_s:g} s"
+            ) from error
 
     async def request(
         self,
@@ -278,7 +295,7 @@ class KubeCluster:
         content_type: str,
     ) -> tuple[int, Mapping[str, str], bytes]:
         try:
-            response = await self._send(method, path, body, query, _TIMEOUT, content_type)
+            response = await self._send(method, path, body, query, self._limits, content_type)
             async with response:
                 return response.status, response.headers, await response.read()
         except session.CONNECTION_ERRORS as error:

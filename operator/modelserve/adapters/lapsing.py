@@ -36,24 +36,33 @@ class Mandate:
 class Stillness:
     """For how long who waits has looked at a Lease and seen no renewal.
 
-    Time between two looks that lie further apart than ``gap_real_s`` is not counted: when the API
-    server was away, or we were paused, the holder may have been as well.
+    Silence is proven from the answer that first showed a stamp until we asked for the one that
+    still does. Of that, nothing counts in which the holder may have been kept from renewing as we
+    were from looking, by an outage or a pause: what passed before a look that was asked for more
+    than ``gap_real_s`` after the last answer, or while we waited for an answer for more than
+    ``patience_real_s``. To a server that is merely slow we ask again soon after each answer.
     """
 
     gap_real_s: float
+    patience_real_s: float
     counted_real_s: float = 0.0
     _stamp: object = None
-    _looked_real_s: float = -math.inf
+    _asked_real_s: float = -math.inf  # of the last look; where it showed another stamp, answered
+    _took_real_s: float = 0.0
+    _answered_real_s: float = -math.inf
 
-    def see(self, stamp: object, now_real_s: float) -> None:
-        """Only another ``stamp`` than before is a renewal."""
-        passed_real_s = now_real_s - self._looked_real_s
-        self._looked_real_s = now_real_s
+    def see(self, stamp: object, now_real_s: float, took_real_s: float = 0.0) -> None:
+        """An answer, and how long it took. Only another ``stamp`` than before is a renewal."""
+        asked_real_s = now_real_s - took_real_s
+        close = asked_real_s - self._answered_real_s <= self.gap_real_s
         if stamp != self._stamp:
             self._stamp, self.counted_real_s = stamp, 0.0
-        elif passed_real_s <= self.gap_real_s:
-            self.counted_real_s += passed_real_s
+            asked_real_s, took_real_s = now_real_s, 0.0
+        elif close and self._took_real_s <= self.patience_real_s:
+            self.counted_real_s += asked_real_s - self._asked_real_s
+        self._asked_real_s, self._took_real_s = asked_real_s, took_real_s
+        self._answered_real_s = now_real_s
 
-    def look(self, now_real_s: float) -> None:
+    def look(self, now_real_s: float, took_real_s: float = 0.0) -> None:
         """There is no Lease any more, which renews nothing."""
-        self.see(self._stamp, now_real_s)
+        self.see(self._stamp, now_real_s, took_real_s)

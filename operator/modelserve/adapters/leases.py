@@ -48,6 +48,7 @@ class LeaderElection:
         """
         self.lost = asyncio.Event()
         self.certain = asyncio.Event()
+        self.lost_to = ""  # once lost, to whom, in words
         self._cluster = cluster
         self._namespace = namespace
         self._name = name
@@ -61,7 +62,10 @@ class LeaderElection:
         self._advice = advice
         self._mandate = lapsing.Mandate(renew_real_s)
         self._lease: ports.Object | None = None
-        self._still = lapsing.Stillness(max(duration_real_s / 3, 2.5 * retry_real_s))
+        self._still = lapsing.Stillness(
+            max(duration_real_s / 3, 2.5 * retry_real_s), duration_real_s - 2 * retry_real_s
+        )
+        self._sent: dict[str, Any] | None = None
         self._renewing: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -155,8 +159,13 @@ class LeaderElection:
             return self._lose("whoever had the Lease before it was removed")
         if lease is None:
             renewed = await self._create()
+        elif lease.get("spec") == self._sent:
+            # As we wrote it: nobody came in between, whether or not we were answered.
+            if self._changes() != before:
+                log.warning("Lease %s is ours: we were not told that we took it", self._name)
+            renewed = await self._take(lease)
         elif _holder(lease) not in ("", self._identity) or self._changes() != before:
-            return self._lose(_holder(lease) or "another, which has ended meanwhile")
+            return self._lose(self._winner(lease))
         else:
             renewed = await self._take(lease)
         if renewed and not self.certain.is_set():
@@ -166,8 +175,15 @@ class LeaderElection:
 
     def _lose(self, whom: str) -> bool:
         log.error("lost the lead to %s", whom)
+        self.lost_to = whom
         self._leave()
         return False
+
+    def _winner(self, lease: ports.Object) -> str:
+        holder = _holder(lease)
+        if holder == self._identity:
+            return f"another that calls itself {holder} as we do"
+        return holder or "another, which has ended meanwhile"
 
     def _leave(self) -> None:
         self.certain.clear()
@@ -199,28 +215,32 @@ class LeaderElection:
         return await (self._create() if lease is None else self._take(lease))
 
     async def _read(self) -> ports.Object | None:
+        asked_real_s = self._clock.real_s()
         try:
             lease = await self._cluster.get(ports.LEASES, self._namespace, self._name)
         except errors.NotFound:
-            self._still.look(self._clock.real_s())
+            now_real_s = self._clock.real_s()
+            self._still.look(now_real_s, now_real_s - asked_real_s)
             return None
-        self._observe(lease)
+        self._observe(lease, asked_real_s)
         return lease
 
     async def _take(self, lease: ports.Object) -> bool:
-        spec = dict(lease.get("spec") or {})
-        spec = self._spec(spec, taken=_holder(lease) != self._identity)
+        old = dict(lease.get("spec") or {})
+        self._sent = self._spec(old, taken=_holder(lease) != self._identity)
         try:
-            self._observe(await self._write(spec, lease))
+            self._observe(await self._write(self._sent, lease), self._clock.real_s())
         except errors.Conflict:
             return False
         return True
 
     async def _create(self) -> bool:
         metadata = {"name": self._name, "labels": self._labels}
-        body = {"metadata": metadata, "spec": self._spec({}, taken=True)}
+        self._sent = self._spec({}, taken=True)
+        body = {"metadata": metadata, "spec": self._sent}
         try:
-            self._observe(await self._cluster.create(ports.LEASES, self._namespace, body))
+            made = await self._cluster.create(ports.LEASES, self._namespace, body)
+            self._observe(made, self._clock.real_s())
         except errors.Conflict:
             return False
         return True
@@ -241,8 +261,9 @@ class LeaderElection:
             "leaseTransitions": changes + 1 if taken and old else changes,
         }
 
-    def _observe(self, lease: ports.Object) -> None:
-        self._still.see(lease.get("spec"), self._clock.real_s())
+    def _observe(self, lease: ports.Object, asked_real_s: float) -> None:
+        now_real_s = self._clock.real_s()
+        self._still.see(lease.get("spec"), now_real_s, now_real_s - asked_real_s)
         self._lease = lease
 
     def _is_free(self, lease: ports.Object) -> bool:

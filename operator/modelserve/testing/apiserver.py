@@ -187,10 +187,12 @@ class MemoryCluster:
         *,
         grace_s: int | None = None,
         uid: str = "",
+        resource_version: str = "",
     ) -> None:
         self._note("delete", resource, name)
         record = self._find(resource, namespace, name)
-        objects.check_preconditions(record.body, {"metadata": {"uid": uid}})
+        wanted = {"uid": uid, "resourceVersion": resource_version}
+        objects.check_preconditions(record.body, {"metadata": wanted})
         self._delete(record, grace_s)
 
     def _note(

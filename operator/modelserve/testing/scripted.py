@@ -95,6 +95,16 @@ def stream(*parts: bytes | dict[str, Any], then: str = "end") -> Answer:
     return answer
 
 
+def hang() -> Answer:
+    """No answer, not even its head."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    return answer
+
+
 def _line(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 

@@ -102,9 +102,17 @@ class Guarded:
         *,
         grace_s: int | None = None,
         uid: str = "",
+        resource_version: str = "",
     ) -> None:
         async with self._pace:
-            await self._cluster.delete(resource, namespace, name, grace_s=grace_s, uid=uid)
+            await self._cluster.delete(
+                resource,
+                namespace,
+                name,
+                grace_s=grace_s,
+                uid=uid,
+                resource_version=resource_version,
+            )
 
     def _check(self) -> None:
         if not self._may_write():

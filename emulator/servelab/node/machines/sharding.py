@@ -18,6 +18,8 @@ GIVE_UP_REAL_S = 10.0
 LAPSE_REAL_S = 15.0
 # What passes between two looks that lie further apart is held against nobody.
 BLIND_REAL_S = LAPSE_REAL_S / 3
+# Nor while one takes longer: with a pause before and after, that is a lapse.
+PATIENCE_REAL_S = LAPSE_REAL_S - 2 * RENEW_REAL_S
 
 
 def owner(key: str, members: Iterable[str]) -> str:
@@ -50,18 +52,19 @@ class Roster:
 
     _known: dict[str, lapsing.Stillness] = field(default_factory=dict)
 
-    def see(self, stamps: Mapping[str, str], now_real_s: float) -> None:
+    def see(self, stamps: Mapping[str, str], now_real_s: float, took_real_s: float = 0.0) -> None:
         """The Leases that there are, with their last renewals; empty for one withdrawn.
 
-        A Lease that somebody deleted says nothing of its process: that one lapses.
+        To ask for them took that long. A Lease that somebody deleted says nothing of its process:
+        that one lapses.
         """
         for name in stamps.keys() - self._known.keys():
-            self._known[name] = lapsing.Stillness(BLIND_REAL_S)
+            self._known[name] = lapsing.Stillness(BLIND_REAL_S, PATIENCE_REAL_S)
         for name, found in tuple(self._known.items()):
             if name not in stamps:
-                found.look(now_real_s)
+                found.look(now_real_s, took_real_s)
             elif stamps[name]:
-                found.see(stamps[name], now_real_s)
+                found.see(stamps[name], now_real_s, took_real_s)
             if stamps.get(name) == "" or (name not in stamps and not _lives(found)):
                 del self._known[name]
 

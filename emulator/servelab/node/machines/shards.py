@@ -79,6 +79,11 @@ class Membership:
         """Who may be at work, with us."""
         return self._roster.live() | {self.name}
 
+    def waits_for(self) -> str:
+        """Who keeps us from playing nodes, as far as we know; empty if nobody does."""
+        holder = "" if self._election.leads else self._election.holder
+        return self._said or (f"Lease {self._lease} is held by {holder}" if holder else "")
+
     async def __aenter__(self) -> Self:
         try:
             while not await self._entered():
@@ -132,10 +137,18 @@ class Membership:
         with contextlib.suppress(errors.ClusterError):
             for lease in await self._found():
                 if not lease["spec"].get("holderIdentity"):
-                    meta = lease["metadata"]
-                    await self._cluster.delete(
-                        ports.LEASES, NAMESPACE, meta["name"], uid=meta["uid"]
-                    )
+                    await self._remove(lease["metadata"])
+
+    async def _remove(self, meta: ports.Object) -> None:
+        """One as it was seen: somebody of that name may have come again."""
+        with contextlib.suppress(errors.ClusterError):
+            await self._cluster.delete(
+                ports.LEASES,
+                NAMESPACE,
+                meta["name"],
+                uid=meta["uid"],
+                resource_version=meta["resourceVersion"],
+            )
 
     async def _check(self) -> None:
         """Others may have come; and some, who thought us dead, may play our nodes."""
@@ -151,8 +164,8 @@ class Membership:
 
     def _check_lease(self) -> None:
         if self._election.lost.is_set():
-            holder = self._election.holder or "another, which is gone"
-            raise errors.SetUpError(f"Lease {self._lease} was taken by {holder}: {_OUT}{ADVICE}")
+            whom = self._election.lost_to or "another"
+            raise errors.SetUpError(f"Lease {self._lease} was taken by {whom}: {_OUT}{ADVICE}")
 
     async def _waits(self) -> bool:
         """Whether somebody is in our way; the log tells it once."""
@@ -171,8 +184,10 @@ class Membership:
 
     async def look(self) -> None:
         """Find out who is there. Raises ClusterError."""
+        asked_real_s = self._clock.real_s()
         found = await self._found()
-        self._roster.see(dict(map(_renewal, found)), self._clock.real_s())
+        now_real_s = self._clock.real_s()
+        self._roster.see(dict(map(_renewal, found)), now_real_s, now_real_s - asked_real_s)
 
     async def _in_the_way(self) -> frozenset[str]:
         """Who is at work that we share no nodes with; if nobody is, we may this term."""

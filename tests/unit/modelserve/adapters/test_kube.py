@@ -1,5 +1,6 @@
 """Requests as they leave, and answers as they become objects or errors."""
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -107,14 +108,14 @@ async def test_an_apply_says_who_applies_and_what(
     }
 
 
-async def test_a_deletion_carries_grace_and_uid(
+async def test_a_deletion_carries_grace_uid_and_version(
     cluster: kube.KubeCluster, server: scripted.ScriptedServer
 ) -> None:
     server.script = [scripted.respond(200, {})]
-    await cluster.delete(ports.PODS, "default", "a", grace_s=0, uid="u")
+    await cluster.delete(ports.PODS, "default", "a", grace_s=0, uid="u", resource_version="7")
     options = json.loads(server.bodies[0])
     assert options["gracePeriodSeconds"] == 0
-    assert options["preconditions"] == {"uid": "u"}
+    assert options["preconditions"] == {"uid": "u", "resourceVersion": "7"}
 
 
 async def test_a_token_that_was_rotated_is_read_again(
@@ -186,6 +187,23 @@ async def test_a_watch_that_is_refused_reads_the_token_again(
     await anext(events)
     assert server.requests[-1].headers["Authorization"] == "Bearer fresh"
     await events.aclose()
+
+
+async def test_a_watch_whose_head_does_not_come_is_given_up_as_soon_as_any_request(
+    server: scripted.ScriptedServer, tmp_path: Path
+) -> None:
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig)
+    listing = scripted.respond(200, {"metadata": {"resourceVersion": "5"}, "items": []})
+    told = {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "6"}}}
+    server.script = [listing, scripted.hang(), scripted.stream(told, then="silence")]
+    async with await kube.KubeCluster.connect(
+        str(tmp_path / "kubeconfig"), answer_real_s=0.1
+    ) as cluster:
+        events = cluster.watch(ports.PODS, "default")
+        await anext(events)
+        async with asyncio.timeout(20):
+            assert (await anext(events)).object["metadata"]["name"] == "a"
+        await events.aclose()
 
 
 async def test_a_pod_uses_its_service_account_and_reads_the_token_again(

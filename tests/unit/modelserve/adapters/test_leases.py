@@ -1,12 +1,14 @@
-"""Who leads, and who is a member."""
+"""Who leads."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
 
 from modelserve import errors, ports, testing
-from modelserve.adapters import leases, membership
-from modelserve.api import names
+from modelserve.adapters import leases
 from modelserve.testing import apiserver
 
 
@@ -178,6 +180,77 @@ async def test_a_lease_that_another_had_and_gave_back_is_lost_and_left_free() ->
     assert await holder(cluster) == ""
 
 
+@pytest.mark.parametrize("latency_s", [1.0, 3.5, 4.5, 8.0])
+async def test_a_dead_leader_is_replaced_however_slow_the_api_server_is(
+    make_line: Any, latency_s: float
+) -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    await candidate(cluster, "dead", clock).acquire()
+    line = make_line(cluster, clock)
+    line.latency_s = latency_s
+    async with leading(candidate(line, "b", clock)) as leads:
+        await clock.advance(14)
+        assert not leads.is_set()
+        await clock.advance(60)
+        assert leads.is_set()
+        line.latency_s = 0.0
+
+
+@pytest.mark.parametrize("latency_s", [1.0, 3.5, 4.5])
+async def test_a_leader_at_a_slow_api_server_is_not_replaced(
+    make_line: Any, latency_s: float
+) -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    lines = [make_line(cluster, clock), make_line(cluster, clock)]
+    for line in lines:
+        line.latency_s = latency_s
+    first, second = (
+        leading(candidate(line, name, clock)) for line, name in zip(lines, "ab", strict=True)
+    )
+    async with first:
+        await clock.advance(20)
+        async with second as leads:
+            await clock.advance(300)
+            assert not leads.is_set()
+            for line in lines:
+                line.latency_s = 0.0
+
+
+@pytest.mark.parametrize("trouble", ["given up by hand", "deleted by hand"])
+async def test_a_lease_that_we_took_again_without_an_answer_is_led_on(
+    make_line: Any, trouble: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    line = make_line(cluster, clock)
+    await candidate(cluster, "before", clock).acquire()
+    await pass_on(cluster, "")
+    election = candidate(line, "a", clock)
+    async with leading(election):
+        if trouble == "given up by hand":
+            body = {"spec": {"holderIdentity": ""}}
+            await cluster.patch(ports.LEASES, "ns", "lead", body)
+            line.mute = "replace"
+        else:
+            await cluster.delete(ports.LEASES, "ns", "lead")
+            line.mute = "create"
+        await clock.advance(6)
+        assert (line.mute, await holder(cluster)) == ("", "a")
+        assert (election.lost.is_set(), election.leads) == (False, True)
+    assert "we were not told that we took it" in caplog.text
+
+
+async def test_one_of_our_own_name_that_took_the_lease_is_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
+    election = candidate(cluster, "a", clock)
+    async with leading(election):
+        await pass_on(cluster, "a")
+        await clock.advance(3)
+        assert election.lost.is_set()
+    assert "lost the lead to another that calls itself a as we do" in caplog.text
+
+
 async def test_a_lease_deleted_by_hand_is_made_again() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
@@ -220,48 +293,3 @@ async def test_a_stolen_lease_is_noticed() -> None:
         await clock.advance(3)
         assert election.lost.is_set()
     assert await holder(cluster) == "thief"
-
-
-async def test_a_member_renews_its_lease_and_deletes_it_at_the_end() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
-    task = asyncio.create_task(member.run())
-    await member.registered.wait()
-    before = await cluster.get(ports.LEASES, "ns", "gateway-1")
-    await clock.advance(3.5)
-    after = await cluster.get(ports.LEASES, "ns", "gateway-1")
-    assert after["spec"]["renewTime"] > before["spec"]["renewTime"]
-    assert after["metadata"]["labels"][names.LABEL_GATEWAY] == "true"
-    assert after["metadata"]["annotations"] == {
-        names.GATEWAY_ADDRESS: "10.0.0.1:8081",
-        names.GATEWAY_EPOCH: "e1",
-    }
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert await cluster.list(ports.LEASES, "ns") == ([], "3")
-
-
-async def test_a_member_outlives_an_outage() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    cluster.before_call = unavailable
-    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
-    task = asyncio.create_task(member.run())
-    await clock.advance(10)
-    assert not member.registered.is_set()
-    cluster.before_call = lambda call: None
-    await clock.advance(3)
-    assert member.registered.is_set()
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_a_member_deletes_only_its_own_lease() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    member = membership.Membership(cluster, "ns", "gateway-1", "10.0.0.1:8081", "e1", clock)
-    task = asyncio.create_task(member.run())
-    await member.registered.wait()
-    await cluster.delete(ports.LEASES, "ns", "gateway-1")
-    await cluster.create(ports.LEASES, "ns", {"metadata": {"name": "gateway-1"}, "spec": {}})
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    assert await cluster.get(ports.LEASES, "ns", "gateway-1")

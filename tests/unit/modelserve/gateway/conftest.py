@@ -99,6 +99,7 @@ class FakeCluster:
         *,
         grace_s: int | None = None,
         uid: str = "",
+        resource_version: str = "",
     ) -> None:
         self.remove(resource, namespace or "", name)
 

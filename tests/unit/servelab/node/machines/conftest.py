@@ -24,9 +24,10 @@ POOL = {
 class Line:
     """All that one emulator has of the world, as its cluster and as its clock.
 
-    While ``cut`` it asks and writes in vain; while it is paused, nothing of it runs, and time goes
-    on. ``wrote`` has the times of its writes but for those of its own Lease. ``meanwhile`` happens
-    once, while the answer to a list of the pods of node dgx-0 is on its way.
+    While ``cut`` it asks and writes in vain; an answer takes ``latency_s``; while it is paused,
+    nothing of it runs, and time goes on. ``wrote`` has the times of its writes but for those of its
+    own Lease. ``meanwhile`` happens once, while the answer to a list is on its way: of the pods of
+    node dgx-0, or the ``nth`` of what ``awaited`` says.
     """
 
     def __init__(self, lab: "Lab") -> None:
@@ -34,6 +35,9 @@ class Line:
         self._runs = asyncio.Event()
         self._runs.set()
         self.cut = False
+        self.latency_s = 0.0
+        self.nth = 1
+        self.awaited = {"field_selector": "spec.nodeName=dgx-0"}
         self.wrote: list[float] = []
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
         self.scale = lab.clock.scale
@@ -54,18 +58,23 @@ class Line:
             await self._runs.wait()
             yield event
 
+    async def _act(self) -> None:
+        self.nth -= self.meanwhile is not None
+        if self.meanwhile is not None and self.nth <= 0:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+            await testing.settle()
+
     def __getattr__(self, verb: str) -> Any:
         async def call(*arguments: Any, **options: Any) -> Any:
             if self.cut:
                 raise errors.Unavailable("no route to host")
             if verb not in ("get", "list") and "servelab-emulator" not in str(arguments[2]):
                 self.wrote.append(self._clock.real_s())
+            await self._clock.sleep_real(self.latency_s)
             answer = await getattr(self._cluster, verb)(*arguments, **options)
-            asked = options.get("field_selector", "")
-            if asked == "spec.nodeName=dgx-0" and self.meanwhile is not None:
-                meanwhile, self.meanwhile = self.meanwhile, None
-                await meanwhile()
-                await testing.settle()
+            if verb == "list" and self.awaited.items() <= options.items():
+                await self._act()
             return answer
 
         return call

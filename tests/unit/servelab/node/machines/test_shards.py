@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from modelserve import errors, ports
+from modelserve.api import names
 from servelab.node.machines import sharding
 
 LEASE = "servelab-emulator"
@@ -90,6 +91,26 @@ async def test_an_api_server_that_was_away_for_both_makes_nobody_take_over(lab: 
     assert lab.nodes("first") == lab.nodes_all
     waiting.cancel()
     await lab.stop("first")
+
+
+@pytest.mark.parametrize("latency_s", [4.0, 8.0])
+async def test_one_that_died_is_replaced_however_slow_the_api_server_is(
+    lab: Any, latency_s: float
+) -> None:
+    first, second = lab.line(), lab.line()
+    await lab.start("first", 1, first, shares=False)
+    first.pause()
+    second.latency_s = latency_s
+    waiting = lab.begin("", 2, second)
+    await lab.pass_s(15)
+    assert not waiting.done()
+    await lab.pass_s(90)
+    second.latency_s = 0.0
+    await lab.pass_s(10)
+    lab.running["second"] = await waiting
+    assert lab.nodes("second") == lab.nodes_all
+    first.go_on()
+    await lab.stop("second", "first")
 
 
 async def test_nodes_do_not_change_hands_when_the_api_server_was_away_for_all(lab: Any) -> None:
@@ -186,3 +207,21 @@ async def test_leases_of_those_that_went_are_removed_by_who_comes(lab: Any) -> N
     names = {lease["metadata"]["name"] for lease in leases}
     assert {name for name in names if name.startswith(LEASE)} == {f"{LEASE}-d"}
     await lab.stop("d")
+
+
+async def test_a_lease_that_is_taken_as_old_ones_are_removed_stays(lab: Any) -> None:
+    await lab.start("a", 1)
+    await lab.stop("a")
+    line = lab.line()
+    # Who comes looks who is there, says that it is, and looks again; then it removes.
+    line.awaited, line.nth = {"label_selector": f"{names.LABEL_EMULATOR}=true"}, 3
+
+    async def take() -> None:
+        await lab.start("a", 2)
+
+    waiting = lab.begin("b", 3, line)
+    line.meanwhile = take
+    await lab.pass_s(2)
+    lab.running["b"] = await waiting
+    await lab.cluster.get(ports.LEASES, "kube-node-lease", f"{LEASE}-a")
+    await lab.stop("a", "b")

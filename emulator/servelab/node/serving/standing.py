@@ -1,0 +1,54 @@
+"""What the emulator's process says of itself: /healthz, /readyz and figures, from its first moment.
+
+It may wait long, for an API server or for another emulator. It lives all that time, and like any
+controller that stands by for a leader it is ready: there is nothing that it lacks.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from servelab.node import figures
+
+_AWAY = "the API server has not let us begin yet"
+
+
+class Standing:
+    """Serve its ``app``. Tell it what the process has come to."""
+
+    def __init__(self, numbers: figures.Figures) -> None:
+        self._numbers = numbers
+        self._waits_for: Callable[[], str] | None = None
+        self._count: Callable[[], None] = lambda: None
+        self._dcgm: Callable[[], Awaitable[web.Response]] | None = None
+        self.app = web.Application()
+        self.app.router.add_get("/metrics", self._metrics)
+        self.app.router.add_get("/metrics/dcgm", self._exported)
+        for path in ("/healthz", "/livez"):
+            self.app.router.add_get(path, self._healthz)
+        self.app.router.add_get("/readyz", self._readyz)
+
+    def stands_by(self, waits_for: Callable[[], str]) -> None:
+        """Only others are waited for; ``waits_for`` says for whom."""
+        self._waits_for = waits_for
+
+    def plays(self, count: Callable[[], None], dcgm: Callable[[], Awaitable[web.Response]]) -> None:
+        """Nodes are played: ``count`` brings the figures up to date, ``dcgm`` tells of GPUs."""
+        self._waits_for, self._count, self._dcgm = (lambda: ""), count, dcgm
+
+    async def _healthz(self, request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def _readyz(self, request: web.Request) -> web.Response:
+        if self._waits_for is None:
+            return web.Response(status=503, text=f"not ready: {_AWAY}")
+        waits_for = self._waits_for()
+        return web.Response(text=f"ok, standing by: {waits_for}" if waits_for else "ok")
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        self._count()
+        text = self._numbers.render()
+        return web.Response(body=text, content_type="text/plain", charset="utf-8")
+
+    async def _exported(self, request: web.Request) -> web.Response:
+        return web.Response(text="") if self._dcgm is None else await self._dcgm()
