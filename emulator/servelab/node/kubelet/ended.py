@@ -32,7 +32,7 @@ def finish(pod: state.State, now_s: float) -> None:
             entry["state"] = {"terminated": dict(UNKNOWN)}
     if pod.phase not in state.TERMINAL:
         pod.phase = "Failed"
-    state.write(pod, now_s, anew=False)
+    state.write(pod, now_s, anew=())
 
 
 def seen(pod: podspec.Pod) -> state.Seen:

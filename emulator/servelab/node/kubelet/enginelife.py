@@ -199,15 +199,16 @@ class Engine:
         if self.doom is not None and now_s >= self.doom.at_s:
             self.die(out, self.doom.at_s, self.doom.exit_code, self.doom.lines)
             return False
-        for at, line in cold.take_lines(now_s, self._step_ends_s()):
+        over_s = self._step_ends_s()
+        for at, line in cold.take_lines(now_s, over_s):
             out.append(instance.say(at, line.text))
             if line.listens and self.reserved:
                 self.opened = True
                 self._command(out, actions.Verb.OPEN)
-        if now_s < self._step_ends_s():
+        if now_s < over_s:
             return self._tell(out, now_s)
         if cold.next_step is not None:
-            self._next_step(out, self._step_ends_s())
+            self._next_step(out, over_s)
             return True
         if self.reserved:
             self._serve(out)

@@ -90,13 +90,15 @@ def _ran(pod: podspec.Pod, spec: podspec.Container, runs: tuple[runtime.Seen, ..
     newest = runs[0].instance
     image = newest.image or spec.image
     most = POD_MESSAGE_BYTES // len(pod.containers)
+    # What has ended tells what it would have now.
+    resources = newest.resources if runs[0].running else spec.resources
     body: Entry = {
         "state": state(runs[0], most),
         "restartCount": newest.restart,
         "image": catalogue.canonical(image),
         "imageID": images.reference(image),
         "containerID": newest.container_id,
-        **records.particulars(pod, spec, newest.resources),
+        **records.particulars(pod, spec, resources),
     }
     if len(runs) > 1:
         body["lastState"] = state(runs[1], most)
@@ -109,7 +111,7 @@ def state(seen: runtime.Seen, most_bytes: int) -> Entry:
         since = timestamps.format_time(seen.instance.started_s)
         return {"running": {"startedAt": since}}
     ended = seen.instance.ended()
-    message = runtime.cut(ended.message, slice(most_bytes))
+    message = runtime.first(ended.message, most_bytes)
     return {"terminated": dataclasses.replace(ended, message=message).to_json()}
 
 

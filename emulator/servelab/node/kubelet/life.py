@@ -14,7 +14,9 @@ from servelab.node.kubelet import (
     enginelife,
     engineset,
     faulting,
+    gates,
     laidout,
+    resizing,
     runtime,
     state,
     stopping,
@@ -87,9 +89,10 @@ class PodLife:
     def update(self, pod: podspec.Pod, now_real_s: float) -> None:
         """The object changed: what it says of itself counts from now on."""
         old, self.state.pod = self.state.pod, pod
-        gates = set(pod.readiness_gates)
-        moved = any(conditions.foreign(pod).get(g) != conditions.foreign(old).get(g) for g in gates)
-        if self.state.accepted_s and (pod.generation != old.generation or moved):
+        if not self.state.accepted_s:
+            return
+        resizing.note_late(self.state, old)
+        if pod.generation != old.generation or gates.moved(self.state, old):
             self.worker.poke(now_real_s)
 
     def extend(
@@ -164,7 +167,7 @@ class PodLife:
         self._at(now_real_s)
         self.state.engines[container].served(self.state.out, now_real_s)
         if self.state.told:
-            state.write(self.state, now_real_s, anew=False)
+            state.write(self.state, now_real_s, anew=())
 
     def wrote(self, container: str, line: str, now_real_s: float) -> None:
         """Its process wrote a line, which is in its log."""
@@ -204,6 +207,8 @@ class PodLife:
         if self.state.accepted_s:
             first = next(number for number, due in enumerate(dues) if due <= at)
             _PARTS[first](self, at)
+            if gates.echo(self.state):
+                self.worker.poke(at)
         else:
             self._accept(at)
         fresh, self.state.cri.fresh = self.state.cri.fresh, []
@@ -247,7 +252,7 @@ class PodLife:
             ran = engine.instance
             faulting.loaded(self.state, engine, at)
             if engine.step(self.state.out, at):
-                state.write(self.state, at, anew=False)
+                state.write(self.state, at, anew=())
             if ran is not None and engine.instance is None:
                 self._ended(at)
 
@@ -267,8 +272,7 @@ class PodLife:
 
     def _judged(self, prober: Prober, at: float) -> None:
         """A result that counts has changed: the status tells it at once, and a sync follows."""
-        entry = self.state.told[prober.spec.name]
-        ok = prober.result is True
+        entry, ok = self.state.told[prober.spec.name], prober.result is True
         if prober.probe.kind is Kind.LIVENESS:
             if prober.result is False:
                 self.worker.poke(at)
@@ -276,7 +280,7 @@ class PodLife:
         key = "ready" if prober.probe.kind is Kind.READINESS else "started"
         if entry[key] is not ok and entry["containerID"] == prober.container_id:
             entry[key] = ok
-            state.write(self.state, at, anew=key == "ready")
+            state.write(self.state, at, anew=conditions.OF_READINESS if key == "ready" else ())
         self.worker.poke(at)
 
     def _say(self, at: float) -> None:

@@ -38,13 +38,13 @@ def told(
 ) -> dict[str, Any]:
     """Both fields as parts of a patch: what was told ``before`` and is no more is null.
 
-    ``given``: what the pod has of its own, where that may be another than its spec says.
+    ``given``: the spec by which it was last given what it asks for, if it ever was.
     """
     found = {kind: _written(pod, kind, admission.totals(pod, kind)) for kind in KINDS}
     allocated = found["requests"]
     if sight.running:
-        if given is not None and given != (pod["spec"].get("resources") or {}):
-            pod = {"spec": {**pod["spec"], "resources": given}}
+        if given is not None and given != pod["spec"]:
+            pod = {"spec": given}
             found = {kind: _written(pod, kind, admission.totals(pod, kind)) for kind in KINDS}
         kept = before.get("resources") or {} if sight.ran else {}
         found = {kind: _seen(pod, kind, found[kind], kept.get(kind), sight) for kind in KINDS}

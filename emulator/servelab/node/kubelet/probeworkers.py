@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from servelab.node.kubelet import runtime, state
+from servelab.node.kubelet import answering, runtime, state
 from servelab.node.pods import podspec
 from servelab.node.rules import wording
 
@@ -29,17 +29,20 @@ class Worker:
     held: bool = False
     last: bool | None = None
     streak: int = 0
-    trying: bool = False  # a gRPC probe that has not got through yet
+    awaited_s: float = 0.0  # how long its answer takes, if that is under way, real
     over: bool = False  # it has seen that the pod is
+    ends: bool = False  # with the answer that is under way
 
     def trigger(self, now_s: float) -> None:
         """Probe now, and at full periods from now on; one that is under way is not cut short."""
-        if not self.trying:
+        if not self.awaited_s:
             self.next_s = now_s
 
     def due_s(self, pod: state.State) -> float:
         """When a probe can next change or tell anything: steady servers are left alone."""
         entry = pod.told.get(self.spec.name)
+        if self.ends:
+            return self.next_s if self.awaited_s else runtime.NEVER
         if pod.phase in state.TERMINAL:
             return runtime.NEVER if self.over else self._on_grid(pod.now_s)
         if entry is None or not entry.get("containerID"):
@@ -91,14 +94,14 @@ class Worker:
         # The status has the start in whole seconds.
         if int(now_s - math.floor(instance.started_s)) < self.probe.initial_delay_s:
             return False
-        if self.probe.target == "grpc" and self._tries(instance, now_s):
+        if self._is_under_way(instance, now_s):
             return False
-        broken = unmade(instance, self.probe, now_s)
+        broken = answering.unmade(instance, self.probe, now_s)
         if broken:
             text = wording.probe_errored(self.probe.kind, broken)
             pod.emit(self.spec, "Unhealthy", text, kind="Warning")
             return False
-        why = failing(pod, instance, self.probe, now_s)
+        why = answering.failing(pod, instance, self.probe, now_s)
         ok = why is None
         if why is not None:
             text = wording.probe_failed(self.probe.kind, why)
@@ -112,51 +115,19 @@ class Worker:
             self.held, self.streak = True, 0
         return changed
 
-    def _tries(self, instance: runtime.Instance, now_s: float) -> bool:
-        """Whether it goes on trying, since nothing listens; its time is over with the next tick."""
-        deaf = instance.exited(now_s) or not instance.listens(now_s)
-        if deaf and not self.trying:
-            self.trying, self.next_s = True, now_s + self.probe.timeout_s
-            return True
-        if self.trying:
-            rest_s = max(0.0, self.probe.period_s - self.probe.timeout_s)
-            self.trying, self.next_s = False, now_s + rest_s
-        return False
+    def _is_under_way(self, instance: runtime.Instance, now_s: float) -> bool:
+        """Whether the answer is still to come; then with the next tick it is there."""
+        if self.awaited_s:
+            rest_s = max(0.0, self.probe.period_s - self.awaited_s)
+            self.awaited_s, self.next_s = 0.0, now_s + rest_s
+        elif took_s := answering.took_s(self.probe, instance, now_s):
+            self.awaited_s, self.next_s = took_s, now_s + took_s
+        return self.awaited_s > 0
 
     def _set(self, result: bool | None, *, fresh: bool = False) -> bool:
         changed = fresh or not self.known or result is not self.result
         self.result, self.known = result, True
         return changed
-
-
-def unmade(instance: runtime.Instance, probe: podspec.Probe, now_s: float) -> str:
-    """Why the probe cannot be made, so that it counts for nothing; empty if it can."""
-    if probe.target != "exec":
-        return ""
-    return wording.NO_TASK if instance.exited(now_s) else instance.behavior.probe_error
-
-
-def failing(
-    pod: state.State, instance: runtime.Instance, probe: podspec.Probe, now_s: float
-) -> str | None:
-    """What the probe says is wrong; None if nothing."""
-    at, url = probe.where.at(pod.around.pod_ip), probe.where.url(pod.around.pod_ip)
-    if probe.target != "exec" and (instance.exited(now_s) or not instance.listens(now_s)):
-        if probe.target == "httpGet":
-            return wording.refused(url, at)
-        if probe.target == "grpc":
-            return wording.no_grpc(at, probe.timeout_s)
-        return wording.not_connected(at)
-    if probe.target == "tcpSocket" or instance.healthy(now_s):
-        return None
-    if instance.process is not None and not instance.process.healthy():
-        status = instance.process.unready(probe.where.path)
-        if status and probe.target == "httpGet":
-            return wording.answered(status) if status >= 400 else None
-        return wording.timed_out(url)
-    status = instance.behavior.status_while_unhealthy
-    said = instance.behavior.probe_prints
-    return wording.answered(status) if probe.target == "httpGet" else said
 
 
 @dataclass(slots=True)
@@ -173,10 +144,13 @@ class Workers:
             ]
 
     def stop_killing(self) -> None:
-        """As a pod ends, no probe kills a container any more; a kubelet forgets its sidecars."""
-        self.workers = [
-            each for each in self.workers if each.spec.init or each.probe.kind is Kind.READINESS
-        ]
+        """As a pod ends, no probe kills a container any more; a kubelet forgets its sidecars.
+
+        One that waits for its answer tells it yet.
+        """
+        for each in self.workers:
+            each.ends = not each.spec.init and each.probe.kind is not Kind.READINESS
+        self.workers = [each for each in self.workers if not each.ends or each.awaited_s]
 
     def clear(self) -> None:
         """End all."""

@@ -38,21 +38,46 @@ def needs_restart(spec: podspec.Container, instance: runtime.Instance) -> bool:
 
 
 def note(pod: state.State, snapshot: runtime.Snapshot) -> None:
-    """Tell that a resize begins, or that it is done."""
+    """Tell that a resize begins, or that it is done; of what does not run, both at once."""
     generation = pod.pod.generation
+    known, pod.sized = pod.sized, pod.pod
     if due(pod, snapshot) or _whole_is_due(pod):
         if pod.resizing != generation:
             pod.resizing = generation
             pod.resized = True
-            pod.emit(None, "ResizeStarted", f"Pod resize started: {_told(pod.pod)}")
-    elif pod.resizing:
-        pod.emit(None, "ResizeCompleted", f"Pod resize completed: {_told(pod.pod)}")
+            _tell_started(pod)
+    elif pod.resizing or (known is not None and _resized(pod.pod, known)):
+        if not pod.resizing:
+            _tell_started(pod)
+        told = _told(pod.pod, snapshot)
+        pod.emit(None, "ResizeCompleted", f"Pod resize completed: {told}")
         pod.resizing = 0
+
+
+def note_late(pod: state.State, old: podspec.Pod) -> None:
+    """A kubelet tells the beginning of a resize of a pod that is over, and does nothing."""
+    if pod.phase in state.TERMINAL and _resized(pod.pod, old):
+        _tell_started(pod)
+        pod.sized = pod.pod
+
+
+def _resized(pod: podspec.Pod, old: podspec.Pod) -> bool:
+    """Whether containers that there were ask for other resources now."""
+    if pod.generation == old.generation:
+        return False
+    before = {spec.name: spec.resources for spec in old.containers}
+    return any(before.get(spec.name, spec.resources) != spec.resources for spec in pod.containers)
+
+
+def _tell_started(pod: state.State) -> None:
+    pod.emit(None, "ResizeStarted", f"Pod resize started: {_told(pod.pod)}")
 
 
 def act(pod: state.State) -> bool:
     """Give those that need no restart what they ask for; returns whether there were any."""
-    found, pod.given = _whole_is_due(pod), _whole(pod)
+    found = _whole_is_due(pod)
+    if pod.given is None or not any(_is_left(spec, pod.snapshot) for spec in pod.pod.containers):
+        pod.given = pod.pod.raw["spec"]
     for spec in due(pod, pod.snapshot):
         instance = pod.cri.instances[spec.name][0]
         if not needs_restart(spec, instance):
@@ -60,12 +85,12 @@ def act(pod: state.State) -> bool:
     return found
 
 
-def _whole(pod: state.State) -> Mapping[str, Any]:
-    return pod.pod.raw["spec"].get("resources") or {}
+def _whole(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return spec.get("resources") or {}
 
 
 def _whole_is_due(pod: state.State) -> bool:
-    return pod.given is not None and pod.given != _whole(pod)
+    return pod.given is not None and _whole(pod.given) != _whole(pod.pod.raw["spec"])
 
 
 def _amounts(resources: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -74,13 +99,17 @@ def _amounts(resources: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     return {name: (requests.get(name), limits.get(name)) for name in {*requests, *limits}}
 
 
-def _told(pod: podspec.Pod) -> str:
+def _is_left(spec: podspec.Container, snapshot: runtime.Snapshot) -> bool:
+    """Whether it has ended with other resources than it asks for: nothing is given to it."""
+    seen = snapshot.newest(spec.name)
+    return seen is not None and not seen.running and seen.instance.resources != spec.resources
+
+
+def _told(pod: podspec.Pod, done: runtime.Snapshot | None = None) -> str:
+    """What containers ask for, or, of a resize that is ``done``, what those that ended had."""
     inits, mains = (
         [
-            {
-                "name": spec.name,
-                "resources": {k: dict(v) for k, v in sorted(spec.resources.items())},
-            }
+            {"name": spec.name, "resources": _written(spec, done)}
             for spec in pod.containers
             if (spec.init if init else spec.main)
         ]
@@ -89,3 +118,9 @@ def _told(pod: podspec.Pod) -> str:
     first = {"initContainers": inits} if inits else {}
     document = {**first, "containers": mains, "generation": pod.generation}
     return json.dumps(document, separators=(",", ":"))
+
+
+def _written(spec: podspec.Container, done: runtime.Snapshot | None) -> dict[str, dict[str, str]]:
+    seen = None if done is None else done.newest(spec.name)
+    found = spec.resources if seen is None or seen.running else seen.instance.resources
+    return {kind: dict(amounts) for kind, amounts in sorted(found.items())}

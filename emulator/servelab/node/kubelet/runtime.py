@@ -58,6 +58,7 @@ class Instance:
     image: str = ""  # as its spec had it
     tail: deque[actions.Log] = field(default_factory=lambda: deque(maxlen=MESSAGE_LINES))
     hook_s: float = float("-inf")  # until when its preStop hook takes, inside it
+    kept_s: float = float("-inf")  # until when it takes outside: its kill is not over before
     removed: bool = False  # from the runtime, which knows nothing of it any more
 
     def exited(self, now_s: float) -> bool:
@@ -127,10 +128,10 @@ class Instance:
         # What it leaves as it ends by itself is not there before.
         words = said.termination_message if age_s >= (said.exit_after_seconds or 0.0) else ""
         if words or not (self.fallback and self.exit_code):
-            return cut(words, slice(-MESSAGE_BYTES, None))
+            return last(words, MESSAGE_BYTES)
         lines = [f"{text}\n" for when, text in said.lines() if when <= age_s]
         lines += [f"{stamps.stamped(each.line, each.at_real_s)}\n" for each in self.tail]
-        return cut("".join(lines[-MESSAGE_LINES:]), slice(-LOG_MESSAGE_BYTES, None))
+        return last("".join(lines[-MESSAGE_LINES:]), LOG_MESSAGE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +215,14 @@ class Runtime:
         return made
 
 
-def cut(text: str, part: slice) -> str:
-    """That part of the text's bytes; what is left of a character that was cut becomes U+FFFD."""
-    return text.encode()[part].decode(errors="replace")
+def first(text: str, most_bytes: int) -> str:
+    """Its first bytes; what is left of a character that was cut becomes U+FFFD."""
+    return text.encode()[:most_bytes].decode(errors="replace")
+
+
+def last(text: str, most_bytes: int) -> str:
+    """Its last bytes, the same way."""
+    return text.encode()[-most_bytes:].decode(errors="replace")
 
 
 def plan(instance: Instance) -> None:

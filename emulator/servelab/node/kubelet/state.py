@@ -1,7 +1,7 @@
 """What the parts of a pod's life share: runtime, what the kubelet knows of it, its status."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,11 +95,13 @@ class State:
     reason: str = ""
     message: str = ""
     ip_known: bool = False
-    given: Mapping[str, Any] | None = None  # what it has as a whole, of its own
+    given: Mapping[str, Any] | None = None  # the spec by which it was last given what it asks for
     resizing: int = 0  # the generation that asked for the resize under way
     resized: bool = False  # ever
+    sized: podspec.Pod | None = None  # as it was when its resources were last looked at
     resources: dict[str, Any] = field(default_factory=dict)  # of the pod as a whole, as told
     rows: list[dict[str, Any]] = field(default_factory=list)
+    echoed: Mapping[str, Any] | None = None  # the last status that asked for a sync (see ``gates``)
     flips: conditions.Conditions = field(default_factory=conditions.Conditions)
     out: list[actions.Action] = field(default_factory=list)
 
@@ -208,7 +210,8 @@ def settle(state: State, now_s: float, phase: str, why: tuple[str, str] = ("", "
     write(state, now_s)
 
 
-def _view(state: State, now_s: float) -> conditions.PodView:
+def view(state: State, now_s: float) -> conditions.PodView:
+    """What its conditions depend on."""
     pod = state.pod
     return conditions.PodView(
         pod.generation,
@@ -224,8 +227,8 @@ def _view(state: State, now_s: float) -> conditions.PodView:
     )
 
 
-def write(state: State, now_s: float, *, anew: bool = True) -> None:
-    """Ask for the status as it stands to be written; its conditions ``anew``, or as they were.
+def write(state: State, now_s: float, *, anew: Collection[str] | None = None) -> None:
+    """Ask for the status as it stands to be written; of its conditions those ``anew``, or all.
 
     A terminal phase is held back while a container may run; its conditions are not.
     """
@@ -234,11 +237,13 @@ def write(state: State, now_s: float, *, anew: bool = True) -> None:
     pod = state.pod
     for engine in state.engines.values():
         engine.settle(state.out, now_s, ready=state.told[engine.container]["ready"])
-    rows = conditions.render(_view(state, now_s), state.flips, now_s) if anew else state.rows
-    if state.engines and not anew:
+    found = [] if anew == () else conditions.render(view(state, now_s), state.flips, now_s, anew)
+    fresh = {row["type"]: row for row in found}
+    rows = found if anew is None else [fresh.get(row["type"], row) for row in state.rows]
+    if state.engines and anew is not None:
         # How far its engines are is always told as it is.
         rows = [row for row in rows if row["type"] != names.CONDITION_STARTING]
-        rows.append(conditions.starting(_view(state, now_s), state.flips, now_s))
+        rows.append(conditions.starting(view(state, now_s), state.flips, now_s))
     state.rows = rows
     held = state.phase in TERMINAL and state.may_run
     state.told_phase = state.told_phase if held else state.phase

@@ -42,6 +42,7 @@ def stop(
     if hook is not None:
         took = min(left, hook.seconds / pod.scale)
         instance.hook_s = now_s + hook.seconds / pod.scale if hook.inside else now_s
+        instance.kept_s = now_s if hook.inside else now_s + took
         at_s, left = at_s + took, left - int(took)
     if hook is not None and hook.fault and tell:
         pod.emit(spec, "FailedPreStopHook", "PreStopHook failed", kind="Warning")
@@ -54,11 +55,16 @@ def stop(
 def until_ended(
     pod: state.State, spec: podspec.Container, instance: runtime.Instance, now_s: float
 ) -> Generator[float, float, float]:
-    """Wait until it has ended, which may be sooner than was laid out; returns that time."""
-    while now_s < instance.ends_s:
-        now_s = yield instance.ends_s
+    """Wait until its kill is over, which may be sooner than was laid out; returns that time."""
+    while now_s < (until_s := _over_s(instance)):
+        now_s = yield until_s
     _tell_cut(pod, spec, instance)
-    return instance.ends_s
+    return until_s
+
+
+def _over_s(instance: runtime.Instance) -> float:
+    """When its kill is over: a kubelet waits for its own sleep, even if the container has ended."""
+    return max(instance.ends_s, instance.kept_s)
 
 
 def take(
@@ -79,8 +85,8 @@ def take(
 def until_all_ended(pod: state.State, now_s: float) -> Generator[float, float, float]:
     """The same of all that run; returns when the last has."""
     stopped = pod.cri.running(now_s)
-    while running := pod.cri.running(now_s):
-        now_s = yield max(instance.ends_s for instance in running)
+    while now_s < (until_s := max(map(_over_s, stopped), default=now_s)):
+        now_s = yield until_s
     specs = {spec.name: spec for spec in pod.pod.containers}
     for instance in stopped:
         _tell_cut(pod, specs[instance.name], instance)
@@ -104,7 +110,7 @@ def stop_all(pod: state.State, grace_real_s: float, now_s: float) -> None:
     for spec in _order(specs):
         own_turn_s = turn_s if spec.sidecar else float("-inf")
         stop(pod, spec, running[spec.name], grace_real_s, now_s, own_turn_s)
-        turn_s = max(turn_s, running[spec.name].ends_s)
+        turn_s = max(turn_s, _over_s(running[spec.name]))
 
 
 def hasten(pod: state.State) -> None:
@@ -120,7 +126,7 @@ def hasten(pod: state.State) -> None:
             instance.ends_s = runtime.NEVER
             runtime.plan(instance)
             stop(pod, spec, instance, grace_real_s, began_s, turn_s, tell=False)
-        turn_s = max(turn_s, instance.ends_s)
+        turn_s = max(turn_s, _over_s(instance))
 
 
 def _order(specs: Sequence[podspec.Container]) -> list[podspec.Container]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from servelab.node.kubelet import (
     ended,
     entries,
+    gates,
     plan,
     probeworkers,
     resizing,
@@ -219,8 +220,7 @@ class Worker:
             for behavior in self.pod.around.behaviors.values()
             for volume, why in behavior.mount_errors.items()
         }
-        told = [wording.mount_failed(volume, why) for volume, why in said.items()]
-        return [*self.pod.missing.volumes, *told]
+        return [*self.pod.missing.volumes, *(wording.mount_failed(*each) for each in said.items())]
 
     def _sandbox(self, now_s: float) -> Steps:
         pod = self.pod
@@ -267,7 +267,7 @@ class Worker:
 
     def _take(self) -> None:
         """A sync begins, or the end: the one that was asked for, or one that is due anyway."""
-        if not self._pending:
+        if not self._pending or gates.mistaken(self.pod):
             self._ask()
         self.pod.seen, self._pending = self._asked, False
 
@@ -285,6 +285,8 @@ class Worker:
             self.probers.clear()
             pod.may_run, self._synced_s = False, now_s
             self._report(now_s, pod.cri.look(now_s), terminal=True)
+            if self._pending:  # News came meanwhile: the rest goes by the pod as it was then.
+                self._take()
             now_s = yield from self._newer(now_s)
             pod.cgroup = not pod.pod.deleted
             self._report(now_s, pod.snapshot, terminal=True)

@@ -3,7 +3,7 @@
 Source: pkg/kubelet/status/generate.go of Kubernetes 1.37.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ ORDER = (
 )
 # Why nothing is ready in a pod that is over.
 _OVER = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}
+# What a kubelet tells anew when a probe has found a container ready, or not: these alone.
+OF_READINESS = frozenset({"Ready", "ContainersReady"})
 # A kubelet tells no generation with it.
 UNOBSERVED = frozenset({RESTARTING})
 
@@ -72,12 +74,14 @@ class PodView:
     restarting: bool | None = None  # all containers are; None where none can ask for that
 
 
-def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[str, Any]]:
-    """The conditions in a kubelet's order, then our own Starting one."""
+def render(
+    view: PodView, memory: Conditions, now_real_s: float, kinds: Collection[str] | None = None
+) -> list[dict[str, Any]]:
+    """The conditions in a kubelet's order, then our own Starting one; or those ``kinds`` alone."""
     rows = [
         ("PodReadyToStartContainers", *_sandbox(view.sandbox)),
         ("Initialized", *_initialized(view, kept=memory.holds("Initialized"))),
-        ("Ready", *_ready(view)),
+        ("Ready", *ready(view)),
         ("ContainersReady", *_containers_ready(view)),
         ("PodScheduled", "True", "", ""),
     ]
@@ -90,6 +94,7 @@ def render(view: PodView, memory: Conditions, now_real_s: float) -> list[dict[st
     return [
         memory.render(kind, status, now_real_s, view.generation, (reason, message))
         for kind, status, reason, message in rows
+        if kinds is None or kind in kinds
     ]
 
 
@@ -142,7 +147,8 @@ def _containers_ready(view: PodView) -> tuple[str, str, str]:
     return "True", "", ""
 
 
-def _ready(view: PodView) -> tuple[str, str, str]:
+def ready(view: PodView) -> tuple[str, str, str]:
+    """Status, reason and message of the Ready condition."""
     status, reason, message = _containers_ready(view)
     if status == "False":
         return status, reason, message

@@ -127,6 +127,11 @@ def probe_errored(kind: str, why: str) -> str:
     return f"{kind} probe errored and resulted in unknown state: {why}"
 
 
+def exec_timed_out(command: Sequence[str], timeout_s: float) -> str:
+    """What an exec probe says of a command that takes longer than it may."""
+    return f'command timed out: "{" ".join(command)}" timed out after {duration(timeout_s)}'
+
+
 def no_grpc(at: str, timeout_s: float) -> str:
     """What a gRPC probe says where nothing listens: it tries until its time is over."""
     return (

@@ -2,17 +2,18 @@
 
 import copy
 import json
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pytest
 
+from modelserve import ports, testing
 from modelserve.api import names
 from servelab.node.checks import recording, surroundings
 from servelab.node.kubelet import behavior, life, resuming, state
 from servelab.node.machines import images
-from servelab.node.pods import podspec
+from servelab.node.pods import podspec, references
 from servelab.node.rules import actions, spam
 from servelab.node.rules.context import Host
 from servelab.timing import transfers
@@ -20,6 +21,19 @@ from servelab.timing import transfers
 T0 = 1_800_000_000.4
 IMAGE = "docker.io/library/busybox:1"
 UID = "6839e6d4-0bc4-4e93-9c82-3b523b874994"
+
+
+# What Kubernetes puts into every namespace.
+EVERYWHERE = {"metadata": {"name": "kube-root-ca.crt"}, "data": {"ca.crt": "…"}}
+
+
+def at_once(asking: Coroutine[Any, Any, Any]) -> Any:
+    """What a cluster in memory answers, which waits for nothing."""
+    try:
+        asking.send(None)
+    except StopIteration as answered:
+        return answered.value
+    raise AssertionError("it waits")
 
 
 def bound(pod: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,6 +63,8 @@ class Player:
     ration: spam.Filter = field(default_factory=spam.Filter)
 
     def __post_init__(self) -> None:
+        self.cluster = testing.MemoryCluster()
+        at_once(self.cluster.create(ports.CONFIG_MAPS, "default", EVERYWHERE))
         moves = transfers.Alone()
         store = images.NodeImages(moves, "n", cached_s=0.5)
         store.add(IMAGE, 1)
@@ -60,9 +76,10 @@ class Player:
         """A kubelet takes the pod on, or goes on with it."""
         pod = podspec.parse(self.raw)
         around = state.Surroundings(self.host, "10.200.0.7", *self._facts(pod), self.rejection)
-        if pod.raw["status"].get("startTime"):
-            return resuming.resume(pod, around, self.now)
-        return life.PodLife(pod, around)
+        begun = pod.raw["status"].get("startTime")
+        made = resuming.resume(pod, around, self.now) if begun else life.PodLife(pod, around)
+        made.state.missing = at_once(references.missing(self.cluster, pod))
+        return made
 
     def _facts(self, pod: podspec.Pod) -> tuple[Any, Any, Any]:
         """Pulls, behaviours and images."""
@@ -100,16 +117,17 @@ class Player:
         """Somebody asks for its deletion."""
         over = self.raw["status"].get("phase") in state.TERMINAL
         grace = 0 if over else self.raw["spec"].get("terminationGracePeriodSeconds", 30)
+        grace = grace if grace_s is None or over else grace_s
         self.raw["metadata"] |= {
             "deletionTimestamp": "soon",
             "generation": self.raw["metadata"]["generation"] + 1,
-            "deletionGracePeriodSeconds": grace if grace_s is None or over else grace_s,
+            "deletionGracePeriodSeconds": grace,
         }
         self._see("MODIFIED", self.raw["status"])
         self.life.update(podspec.parse(self.raw), self.now)
         self.life.delete()
-        if grace_s == 0:
-            # By force: the API server removes it at once.
+        if grace == 0 and not over:
+            # By force, or as its spec has it: the API server removes it at once.
             self.life.removed()
             self._see("DELETED", self.raw["status"])
         return self

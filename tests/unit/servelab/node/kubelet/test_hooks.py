@@ -83,3 +83,14 @@ def test_a_hook_outside_the_container_outlasts_it(play: Any) -> None:
     hook = {"postStart": {"sleep": {"seconds": 2}}}
     pod = play({"exitAfterSeconds": 1, "exitCode": 2}, container={"lifecycle": hook}).run(4)
     assert pod.told("FailedPostStartHook") == []
+
+
+def test_a_sleep_before_the_stop_is_slept_out_though_the_container_has_ended(play: Any) -> None:
+    hooks = {
+        "postStart": {"exec": {"command": ["/bin/false"]}},
+        "preStop": {"sleep": {"seconds": 3}},
+    }
+    words = {"exitAfterSeconds": 1, "exitCode": 3, "ignoresTerm": True}
+    pod = play(words, container={"lifecycle": hooks}, terminationGracePeriodSeconds=5)
+    [began] = [at for key, at in pod.run(9).events.items() if key[1] == "Pulled"]
+    assert began[1] - began[0] > 3

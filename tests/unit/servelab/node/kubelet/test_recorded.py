@@ -19,6 +19,7 @@ FILES = (
     "kubelet-1.37.2-restart-all.json",
     "kubelet-1.37.2-chance.json",
     "kubelet-1.37.2-force.json",
+    "kubelet-1.37.2-wider.json",
 )
 SCENARIOS = [each for name in FILES for each in comparing.read(RECORDINGS / name)]
 HERE = comparing.Place("default", "node-0")
