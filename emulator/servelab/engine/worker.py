@@ -8,6 +8,8 @@ is with its parent.
 import argparse
 import asyncio
 import ctypes
+import dataclasses
+import functools
 import gc
 import json
 import logging
@@ -95,7 +97,7 @@ class Worker:
             await self._kill({"uid": uid})
 
     async def _reserve(self, command: Mapping[str, Any]) -> str:
-        spec = assembly.build(
+        spec = spec_of(
             command["container"], command["annotations"], command["gpu"], command["seed"]
         )
         sock = self._bound()
@@ -216,6 +218,21 @@ class Worker:
         """Answer a command, after the log lines that came before."""
         self._flush_log()
         self._send({"id": number, **answer})
+
+
+def spec_of(
+    container: Mapping[str, Any], annotations: Mapping[str, str], gpu: str, seed: int
+) -> EngineSpec:
+    """``assembly.build``, worked out once for all pods of a Deployment."""
+    # The mount of a pod's token has a name of its own, and says nothing of the engine.
+    read = {name: value for name, value in container.items() if name != "volumeMounts"}
+    return dataclasses.replace(_spec(json.dumps([read, dict(annotations)]), gpu), seed=seed)
+
+
+@functools.lru_cache(maxsize=256)
+def _spec(text: str, gpu: str) -> EngineSpec:
+    container, annotations = json.loads(text)
+    return assembly.build(container, annotations, gpu, seed=0)
 
 
 async def run(time_scale: float, host: str) -> None:

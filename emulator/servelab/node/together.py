@@ -17,14 +17,19 @@ async def gather(work: Iterable[Coroutine[Any, Any, Result]]) -> list[Result]:
     async def one(number: int, each: Coroutine[Any, Any, Result]) -> None:
         async with limit:
             if failures:
-                each.close()
                 return
             try:
                 found[number] = await each
             except Exception as error:
                 failures.append(error)
 
-    await asyncio.gather(*(one(number, each) for number, each in enumerate(work)))
+    every = tuple(work)
+    try:
+        await asyncio.gather(*(one(number, each) for number, each in enumerate(every)))
+    finally:
+        # Those that have not begun will not: after a failure, or cut short themselves.
+        for each in every:
+            each.close()
     if failures:
         raise failures[0]
     return [found[number] for number in sorted(found)]

@@ -1,11 +1,13 @@
 """Wall-clock stamps in the two forms of the Kubernetes API, written and read."""
 
 import datetime
+import functools
+import math
 
 
 def format_time(wall_s: float) -> str:
     """``Time``: Unix seconds as RFC 3339, cut to whole seconds."""
-    return _utc(wall_s).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _second(math.floor(wall_s))
 
 
 def format_micro_time(wall_s: float) -> str:
@@ -25,6 +27,12 @@ def parse_if_any(text: str | None) -> float | None:
         return parse_time(text) if text else None
     except ValueError:
         return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _second(wall_s: int) -> str:
+    """Where much is told, most of it is of the same few seconds."""
+    return _utc(wall_s).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _utc(wall_s: float) -> datetime.datetime:

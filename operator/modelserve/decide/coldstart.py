@@ -123,7 +123,7 @@ def plan(
 ) -> Plan:
     """The phases of starting ``launch`` on a node of ``gpu`` with those rates and caches."""
     return Plan(
-        pull=_pull(launch, rates, cache),
+        pull=pull(launch, rates, cache),
         weights=weights(launch, gpu, rates, warm=cache.page_cached),
         warm_up=_warm_up(launch, cache),
     )
@@ -169,7 +169,8 @@ def explain(planned: Plan) -> str:
     return "\n".join(lines)
 
 
-def _pull(launch: Launch, rates: nodefacts.NodeRates, cache: nodefacts.CacheState) -> moving.Pull:
+def pull(launch: Launch, rates: nodefacts.NodeRates, cache: nodefacts.CacheState) -> moving.Pull:
+    """The pull of its image on a node that has those layers of it, or all."""
     every = layers.of(launch.image, launch.image_bytes)
     there = cache.layers if not cache.image_present else {layer.digest for layer in every}
     return pull_of(layers.missing(every, there), rates, launch.image_bytes)

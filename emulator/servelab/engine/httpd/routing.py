@@ -23,9 +23,17 @@ class Router:
     """The routes of one site."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
-        self._patterns = [(exchange.pattern(route.path), route) for route in routes]
-        paths = dict.fromkeys(route.path for route in routes if "{" not in route.path)
-        self._static = {path: self._by_method(path) for path in paths}
+        """Paths without parts are told by name, the others by patterns: few, which all may fit."""
+        self._patterns = [
+            (place, exchange.pattern(route.path), route)
+            for place, route in enumerate(routes)
+            if "{" in route.path
+        ]
+        named: dict[str, list[tuple[int, Route]]] = {}
+        for place, route in enumerate(routes):
+            if "{" not in route.path:
+                named.setdefault(route.path, []).append((place, route))
+        self._static = {path: self._by_method(path, found) for path, found in named.items()}
 
     def find(self, method: str, path: str) -> Match:
         """The first route of the path with this method."""
@@ -37,10 +45,14 @@ class Router:
             return found
         return Match(None, tuple(known)) if known else NOWHERE
 
-    def _by_method(self, path: str) -> Mapping[str, Match]:
-        found: dict[str, Match] = {}
-        for pattern, route in self._patterns:
+    def _by_method(self, path: str, named: Sequence[tuple[int, Route]] = ()) -> Mapping[str, Match]:
+        fitting = [(place, Match(route)) for place, route in named]
+        for place, pattern, route in self._patterns:
             match = pattern.fullmatch(path)
-            if match is not None and route.method not in found:
-                found[route.method] = Match(route, parameters=match.groupdict())
+            if match is not None:
+                fitting.append((place, Match(route, parameters=match.groupdict())))
+        found: dict[str, Match] = {}
+        for _, each in sorted(fitting, key=lambda one: one[0]):
+            if each.route is not None:
+                found.setdefault(each.route.method, each)
         return found

@@ -1,6 +1,7 @@
 """Metric series that render fast: line heads are built once, values filled in at each scrape."""
 
 import bisect
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 
 from prometheus_client import utils
@@ -8,17 +9,33 @@ from prometheus_client import utils
 Labels = Mapping[str, str]
 
 FRESH_VALUES = 4096
+KEPT = 1024
 
 
 def label_text(labels: Labels) -> str:
     """Labels in the text format, sorted by name as prometheus_client does."""
+    return _text(tuple(sorted(labels.items())))
+
+
+# Engines of one model have the same heads of lines: most of what an engine's start takes.
+@functools.lru_cache(maxsize=KEPT)
+def _text(labels: tuple[tuple[str, str], ...]) -> str:
     if not labels:
         return ""
     escaped = (
-        (name, labels[name].replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
-        for name in sorted(labels)
+        (name, value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n"))
+        for name, value in labels
     )
     return "{" + ",".join(f'{name}="{value}"' for name, value in escaped) + "}"
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _buckets(
+    name: str, labels: tuple[tuple[str, str], ...], bounds: tuple[float, ...]
+) -> tuple[str, ...]:
+    """What the lines of a histogram's buckets begin with."""
+    marks = (*(_number(bound) for bound in bounds), "+Inf")
+    return tuple(f"{name}_bucket{label_text({**dict(labels), 'le': mark})} " for mark in marks)
 
 
 def _number(value: float) -> str:
@@ -85,8 +102,7 @@ class Histogram:
         self._fresh: list[float] = []  # values that no bucket has yet
         self.sum = 0.0
         self._head = f"# HELP {name} {text}\n# TYPE {name} histogram\n"
-        marks = [*(_number(bound) for bound in self._bounds), "+Inf"]
-        self._lines = [f"{name}_bucket{label_text({**labels, 'le': mark})} " for mark in marks]
+        self._lines = _buckets(name, tuple(labels.items()), self._bounds)
         self._count_line = f"{name}_count{plain} "
         self._sum_line = f"{name}_sum{plain} "
         self._tail = ""
@@ -175,8 +191,7 @@ class Buckets:
         self._bounds = tuple(bounds)
         self._counts = [0] * (len(self._bounds) + 1)
         self.sum = 0.0
-        marks = [*(_number(bound) for bound in self._bounds), "+Inf"]
-        self._lines = [f"{name}_bucket{label_text({**labels, 'le': mark})} " for mark in marks]
+        self._lines = _buckets(name, tuple(labels.items()), self._bounds)
         self._ends = f"{name}_sum{plain} ", f"{name}_count{plain} "
 
     def observe(self, value: float, times: int = 1) -> None:

@@ -91,6 +91,8 @@ class Faults:
 
     def next_change_s(self, after_s: float) -> float:
         """When, after that time, the next one begins or ends; infinite if none does."""
+        if not self.entries:
+            return NEVER  # as for nearly all pods, at every step of theirs
         moments = (at for fault in self.entries for at in (fault.start_s, fault.end_s))
         return min((at for at in moments if at > after_s), default=NEVER)
 

@@ -8,7 +8,7 @@ import contextlib
 import functools
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from modelserve import errors
 from modelserve.api import names, quantities, wire
@@ -17,12 +17,10 @@ from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import installed, ranks
 from modelserve.engines import launch as launches
-from servelab.engine import assembly
-from servelab.engine.surfaces import logs, surface
 from servelab.node.gpus import slices
 from servelab.node.kubelet import behavior
 from servelab.node.machines import images
-from servelab.node.pods import podspec, starting
+from servelab.node.pods import courses, podspec, starting
 from servelab.timing import jitter, routes, transfers
 
 # Compressed bytes of an image that neither the pod nor the catalogue knows; our choice, about what
@@ -134,16 +132,13 @@ def _engine(
         return EnginePlan(spec, gpu, _refused(spec), said)
     if launch is None:
         return None
-    refusal = _misfit(launch, gpu)
-    there = frozenset[str]() if store.present(spec.image) else store.digests()
-    cache = nodefacts.CacheState(
-        store.present(spec.image), page_cached=facts.is_warm(launch), layers=there
-    )
-    planned = coldstart.plan(launch, gpu, facts.rates, cache)
+    present = store.present(spec.image)
+    there = frozenset[str]() if present else store.digests()
+    pull = coldstart.pull(launch, facts.rates, nodefacts.CacheState(present, layers=there))
+    course = courses.of(launch, gpu, facts.rates, warm=facts.is_warm(launch))
     load = weight_read(pod.uid, pod.node, launch, facts)
-    start = _start(pod, spec, launch, planned, gpu, load.work)
-    start = _silent(start) if refusal else start
-    return EnginePlan(spec, gpu, start, refusal, links=load.links)
+    start = _start(pod, spec, course, load.work, pull.duration_s)
+    return EnginePlan(spec, gpu, start, course.refusal, links=load.links)
 
 
 def _written(pod: podspec.Pod, spec: podspec.Container) -> str:
@@ -176,34 +171,18 @@ def _annotated(
         return found, dict.fromkeys((c.name for c in pod.containers), behavior.PLAIN), str(error)
 
 
-@functools.lru_cache(maxsize=256)
-def _misfit(launch: launches.Launch, gpu: gpus.Gpu) -> str:
-    """Why the engine finds, once its weights are loaded, that it cannot serve; empty if it can."""
-    try:
-        assembly.from_launch(launch, gpu, seed=0)
-    except errors.InputError as error:
-        return f"ERROR {error}"
-    return ""
-
-
-def _silent(engine: starting.EngineStart) -> starting.EngineStart:
-    """The start without the lines that tell of a readiness which never comes."""
-    *before, last = engine.steps
-    return replace(engine, steps=(*before, replace(last, lines=())))
-
-
 def weight_read(uid: str, node: str, launch: launches.Launch, facts: NodeFacts) -> routes.Route:
     """The read of a pod's weights on that node. A pool has one backend of each storage class."""
-    known = launch.storage_class
+    known, factor = launch.storage_class, jitter.factor(uid, wire.Phase.WEIGHT_LOAD)
     cold, warm = (
         routes.weights(
-            coldstart.weights(launch, facts.gpu, facts.rates, warm=warm),
+            planned,
             node,
             f"{facts.pool}/{known.name if known is not None else ''}",
             connections=launch.tensor_parallel,
-            factor=jitter.factor(uid, wire.Phase.WEIGHT_LOAD),
+            factor=factor,
         )
-        for warm in (False, True)
+        for planned in courses.reads(launch, facts.gpu, facts.rates)
     )
     kept = coldstart.page_cacheable(launch)
     return routes.WeightRead.of(cold, nodefacts.weights_name(launch), warm if kept else None)
@@ -224,35 +203,23 @@ def image_pull(
     return routes.Route(work, links)
 
 
-def _line(said: surface.StartLine) -> starting.Line:
-    return starting.Line(said.share, said.text, said.listens)
-
-
 def _start(
     pod: podspec.Pod,
     spec: podspec.Container,
-    launch: launches.Launch,
-    planned: coldstart.Plan,
-    gpu: gpus.Gpu,
+    course: courses.Course,
     load: transfers.Work,
+    pull_planned_s: float,
 ) -> starting.EngineStart:
-    said = logs.of(launch.engine, launch.options).start_lines(launch, planned, gpu)
-    warm_up_s = planned.warm_up_s
-    warm_up = transfers.Work(warm_up_s * jitter.factor(pod.uid, wire.Phase.WARM_UP))
+    warm_up = transfers.Work(course.warm_up_s * jitter.factor(pod.uid, wire.Phase.WARM_UP))
     parts = (
-        (wire.Phase.WEIGHT_LOAD, load, planned.weights.duration_s),
-        (wire.Phase.WARM_UP, warm_up, warm_up_s),
+        (wire.Phase.WEIGHT_LOAD, load, course.load_s),
+        (wire.Phase.WARM_UP, warm_up, course.warm_up_s),
     )
     steps = (
-        starting.Step(
-            phase,
-            work,
-            planned_s,
-            tuple(_line(line) for line in said if line.phase is phase),
-        )
+        starting.Step(phase, work, planned_s, course.lines[phase])
         for phase, work, planned_s in parts
     )
-    return starting.EngineStart(spec.name, tuple(steps), planned.pull.duration_s)
+    return starting.EngineStart(spec.name, tuple(steps), pull_planned_s)
 
 
 def _refused(spec: podspec.Container) -> starting.EngineStart:

@@ -49,6 +49,7 @@ class Probe:
     target: str = "httpGet"
     grace_real_s: float | None = None  # of a kill for its sake; None: the pod's
     timeout_s: float = 1.0
+    command: tuple[str, ...] = ()  # of exec
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ def _probe(container: Mapping[str, Any], kind: ProbeKind, key: str) -> Probe | N
         target=how,
         grace_real_s=None if grace is None else float(grace),
         timeout_s=float(raw.get("timeoutSeconds", 1)),
+        command=tuple(map(str, target.get("command") or ())),
     )
 
 

@@ -30,6 +30,9 @@ from servelab.node.services import Services
 
 log = logging.getLogger(__name__)
 
+# How long the end of a pod waits for the answer to its last write.
+ANSWER_REAL_S = 1.0
+
 
 class PodRunner:
     """One pod on one emulated node. ``start`` it once; ``gone`` when its object has disappeared."""
@@ -187,7 +190,7 @@ class PodRunner:
     async def gone(self) -> None:
         """The object is gone: when its node hears of it, what still runs ends as ever, unseen."""
         self._unseen = None
-        self._tasks[0].cancel()
+        self._writer.close()
         if self._cut_off() and not self._over.is_set():
             self._reached.clear()
         try:
@@ -196,6 +199,9 @@ class PodRunner:
             self._turns.soon()
             if not self.life.finished:
                 await self._over.wait()
+            if self._writer.sending:
+                # Cut off, it would take its connection along: the watch is before the answer.
+                await asyncio.wait(self._tasks[:1], timeout=ANSWER_REAL_S)
         finally:
             await self.off()
 

@@ -37,11 +37,13 @@ class PodWriter:
         self._status: Mapping[str, Any] | None = None
         self._sent: Mapping[str, Any] | None = None
         self._delete = False
+        self._closed = False
         self._work = asyncio.Event()
         self._backoff = backoff.Backoff(
             rng or random.Random(), FIRST_PAUSE_REAL_S, LONGEST_PAUSE_REAL_S
         )
         self._failing = False
+        self.sending = False  # a write is on its way, or being answered
         self.version = ""
 
     @property
@@ -76,16 +78,23 @@ class PodWriter:
         self._delete = True
         self._work.set()
 
+    def close(self) -> None:
+        """Begin no write any more."""
+        self._closed = True
+        self._work.set()
+
     async def run(self, held: Callable[[], bool] = lambda: False) -> None:
-        """Write until the pod is gone; nothing while ``held``."""
+        """Write until the pod is gone, or ``close``; nothing while ``held``."""
         while True:
             await self._work.wait()
+            if self._closed:
+                return
             if held():
                 await self._sleep(HELD_LOOK_REAL_S)
                 continue
             try:
                 async with self._limit:
-                    if await self._write():
+                    if self._closed or await self._send():
                         return
             except errors.NotFound:
                 return
@@ -111,6 +120,13 @@ class PodWriter:
         wish_real_s = getattr(error, "retry_after_s", None) or 0.0
         await self._sleep(max(self._backoff.next_real_s(), wish_real_s))
 
+    async def _send(self) -> bool:
+        self.sending = True
+        try:
+            return await self._write()
+        finally:
+            self.sending = False
+
     async def _write(self) -> bool:
         """Annotations and status, in one write; returns whether the pod is removed."""
         if self._annotations or self._status is not None:
@@ -125,7 +141,7 @@ class PodWriter:
             )
             self.version = answer["metadata"].get("resourceVersion", "")
             self._wrote(annotations, status)
-        if self._delete and self._status is None and not self._annotations:
+        if self._delete and not (self._closed or self._annotations or self._status is not None):
             await self._remove()
             return True
         return False

@@ -45,3 +45,11 @@ async def test_engines_that_ended_are_freed_though_the_collector_is_away(
     for n in range(worker.COLLECTED_TOGETHER + 5):
         await one_life(engines, f"pod-{n}", end)
     assert 0 < servers() - before <= 5
+
+
+def test_engines_of_one_deployment_are_worked_out_once_and_seeded_each() -> None:
+    mounts = ({"volumeMounts": [{"name": f"kube-api-access-{n}"}]} for n in (1, 2))
+    one, two = (
+        worker.spec_of({**CONTAINER, **mount}, {}, GPU, seed) for seed, mount in enumerate(mounts)
+    )
+    assert (one.seed, two.seed, one.config is two.config) == (0, 1, True)

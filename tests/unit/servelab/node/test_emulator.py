@@ -122,6 +122,61 @@ async def test_what_is_removed_on_a_lost_node_runs_on_until_it_is_back() -> None
         assert found.life.finished
 
 
+class LateCluster(testing.MemoryCluster):
+    """It removes a pod at once, and answers so when ``answers`` is set. It keeps no status."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers = asyncio.Event()
+        self.told: list[bool] = []  # of each removal: whether its answer was waited for
+
+    async def patch(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        body: ports.Object | Sequence[ports.Object],
+        *,
+        content_type: str = ports.MERGE_PATCH,
+        subresource: str = "",
+        manager: str = "",
+    ) -> ports.Object:
+        return await self.get(resource, namespace, name)
+
+    async def delete(
+        self,
+        resource: ports.Resource,
+        namespace: str | None,
+        name: str,
+        *,
+        grace_s: int | None = None,
+        uid: str = "",
+        resource_version: str = "",
+    ) -> None:
+        await super().delete(
+            resource, namespace, name, grace_s=grace_s, uid=uid, resource_version=resource_version
+        )
+        if uid:
+            self.told.append(False)
+            await self.answers.wait()
+            self.told[-1] = True
+
+
+async def test_the_answer_to_a_pods_removal_is_waited_for_though_the_watch_has_told_of_it() -> None:
+    # A call that is cut off takes its connection along: a hundred pods, sixty handshakes.
+    cluster, clock = LateCluster(), testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    async with emulating(cluster, clock) as kept:
+        await clock.advance(2)
+        one = await placed(cluster, kept)
+        await live_on(clock, [one])
+        await cluster.delete(ports.PODS, "default", "p")
+        await live_on(clock, [one])
+        await until(lambda: not list(kept.served()))
+        cluster.answers.set()
+        await until(lambda: cluster.told == [True])
+
+
 async def faults(cluster: testing.MemoryCluster, *listed: ports.Object) -> None:
     """What goes wrong in the pool from now on."""
     await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"faults": list(listed)}})

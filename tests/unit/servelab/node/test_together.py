@@ -1,6 +1,7 @@
 """Several calls at a time."""
 
 import asyncio
+import inspect
 
 import pytest
 
@@ -42,3 +43,16 @@ async def test_after_a_failure_no_further_call_begins() -> None:
     with pytest.raises(ValueError, match=str(together.AT_ONCE)):
         await together.gather(failing() for _ in range(100))
     assert begun == together.AT_ONCE
+
+
+@pytest.mark.filterwarnings("error")
+async def test_calls_that_have_not_begun_when_it_is_cut_short_are_given_up() -> None:
+    async def call() -> None:
+        await asyncio.Event().wait()
+
+    calls = [call() for _ in range(100)]
+    work = asyncio.create_task(together.gather(calls))
+    await asyncio.sleep(0)
+    work.cancel()
+    await asyncio.wait([work])
+    assert {inspect.getcoroutinestate(each) for each in calls} == {inspect.CORO_CLOSED}

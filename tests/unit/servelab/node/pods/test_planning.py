@@ -164,3 +164,9 @@ def test_an_engine_that_its_image_lacks_is_not_started(make_pod: Any) -> None:
     pod = make_pod(image="vllm/vllm-openai:v0.33.0", command=command)
     found = plan(pod)
     assert (found.engines, found.behaviors["engine"].exit_code) == ({}, 1)
+
+
+def test_pods_of_a_deployment_share_the_lines_of_their_engines(make_pod: Any) -> None:
+    starts = [engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)) for _ in range(2)]
+    one, two = (each.start.steps for each in starts)
+    assert all(a.lines is b.lines for a, b in zip(one, two, strict=True))

@@ -58,6 +58,7 @@ class FakeCluster:
         *,
         grace_s: int | None = None,
         uid: str = "",
+        resource_version: str = "",
     ) -> None:
         self.calls.append(("delete", (grace_s, uid)))
         error, self.undeleted = self.undeleted, None
@@ -220,3 +221,25 @@ def patient(
         ),
         waits,
     )
+
+
+async def test_a_write_under_way_goes_on_to_its_answer_when_the_writer_is_closed() -> None:
+    cluster, limit = FakeCluster(), asyncio.Semaphore(4)
+    pod = writer.PodWriter(cluster, POD, limit)  # type: ignore[arg-type]
+    pod.status({"phase": "Running"})
+    pod.delete()
+    written = asyncio.create_task(pod.run())
+    await asyncio.sleep(0)
+    assert pod.sending
+    pod.close()
+    await written
+    assert (cluster.calls, pod.sending) == ([("status", {"phase": "Running"})], False)
+
+
+async def test_a_closed_writer_begins_no_write() -> None:
+    cluster = FakeCluster()
+    pod = make(cluster)
+    pod.status({"phase": "Running"})
+    pod.close()
+    await finish(pod)
+    assert cluster.calls == []
