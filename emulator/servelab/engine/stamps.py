@@ -5,6 +5,7 @@ import functools
 import re
 
 _MARK = re.compile(r"\{at:([^}]*)\}")
+_PART = re.compile("%[fL]")
 
 
 def mark(form: str) -> str:
@@ -17,12 +18,17 @@ def stamped(line: str, at_unix_s: float) -> str:
     if "{at:" not in line:
         return line
     whole_s, microseconds = divmod(round(at_unix_s * 1e6), 1_000_000)
-    milliseconds = f"{microseconds // 1000:03d}"
-    return _MARK.sub(lambda match: _told(match[1], whole_s).replace("%L", milliseconds), line)
+    parts = {"%f": f"{microseconds:06d}", "%L": f"{microseconds // 1000:03d}"}
+
+    def told(match: re.Match[str]) -> str:
+        text = _told(match[1], whole_s)
+        return _PART.sub(lambda part: parts[part[0]], text)
+
+    return _MARK.sub(told, line)
 
 
 @functools.lru_cache(maxsize=1024)
 def _told(form: str, whole_s: int) -> str:
-    """Who starts says many lines in a second; ``%L`` is left."""
+    """Who starts says many lines in a second; the parts of a second are left."""
     at = datetime.datetime.fromtimestamp(whole_s, datetime.UTC)
-    return at.strftime(form.replace("%L", "%%L"))
+    return at.strftime(_PART.sub(r"%\g<0>", form))

@@ -22,6 +22,7 @@ from typing import Any
 
 from modelserve.adapters import precedence
 from modelserve.adapters.clock import SystemClock
+from modelserve.engines import launch
 from modelserve.errors import InputError, ModelServeError, SetUpError
 from servelab.engine import addresses, assembly, metering
 from servelab.engine.admin import documents
@@ -224,9 +225,7 @@ def spec_of(
     container: Mapping[str, Any], annotations: Mapping[str, str], gpu: str, seed: int
 ) -> EngineSpec:
     """``assembly.build``, worked out once for all pods of a Deployment."""
-    # The mount of a pod's token has a name of its own, and says nothing of the engine.
-    read = {name: value for name, value in container.items() if name != "volumeMounts"}
-    return dataclasses.replace(_spec(json.dumps([read, dict(annotations)]), gpu), seed=seed)
+    return dataclasses.replace(_spec(launch.written(container, annotations), gpu), seed=seed)
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ _HOOKS_S = ("0.6", "1.4", "2.5", "3.4")
 
 
 def probes(rng: random.Random, name: str, program: programs.Program) -> Raw:
+    """Probes that its program can answer, mostly, and the port that they name, if any."""
     kinds: Sequence[str] = recording.PROBES
     if not (program.listens or program.has_file):
         # Nothing answers: all that probes find is that.
@@ -59,6 +60,7 @@ def _target(rng: random.Random, program: programs.Program, port: int) -> Raw:
 
 
 def hooks(rng: random.Random, name: str, grace_s: int) -> Raw:
+    """What runs after its start and before its stop, in a pod of that grace."""
     found = {}
     if rng.random() < 0.15:
         found["postStart"] = _hook(rng, name, grace_s)

@@ -76,20 +76,13 @@ def _case(name: str, seed: int, number: int) -> cases.Case:
 
 def _main(rng: random.Random, name: str, grace_s: int) -> tuple[Raw, programs.Program]:
     program = programs.main(rng)
-    raw = _container(rng, name, program) | asking.probes(rng, name, program)
-    raw |= asking.hooks(rng, name, grace_s)
-    if _chance(rng, 0.3):
-        raw |= asking.policy(rng)
-    return raw, program
+    return _lasting(rng, name, program, grace_s, ruled=0.3), program
 
 
 def _init(rng: random.Random, name: str, grace_s: int) -> tuple[Raw, programs.Program]:
     if _chance(rng, 0.45):
         program = programs.sidecar(rng)
-        raw = _container(rng, name, program) | asking.probes(rng, name, program)
-        raw |= asking.hooks(rng, name, grace_s)
-        if _chance(rng, 0.2):
-            raw |= asking.policy(rng)
+        raw = _lasting(rng, name, program, grace_s, ruled=0.2)
         return raw | {"restartPolicy": "Always"}, program
     program = programs.init(rng)
     raw = _container(rng, name, program)
@@ -97,6 +90,15 @@ def _init(rng: random.Random, name: str, grace_s: int) -> tuple[Raw, programs.Pr
     if _chance(rng, 0.2):
         raw |= asking.policy(rng)
     return raw, program
+
+
+def _lasting(
+    rng: random.Random, name: str, program: programs.Program, grace_s: int, *, ruled: float
+) -> Raw:
+    """One with probes and hooks; that share of them has a restart policy of its own."""
+    raw = _container(rng, name, program) | asking.probes(rng, name, program)
+    raw |= asking.hooks(rng, name, grace_s)
+    return raw | asking.policy(rng) if _chance(rng, ruled) else raw
 
 
 def _container(rng: random.Random, name: str, program: programs.Program) -> Raw:

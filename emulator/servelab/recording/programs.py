@@ -48,6 +48,7 @@ def main(rng: random.Random) -> Program:
 
 
 def sidecar(rng: random.Random) -> Program:
+    """Of an init container that lasts; one that ends starts over and over."""
     return _drawn(rng, (_waits, _deaf, _serves, _ends))
 
 

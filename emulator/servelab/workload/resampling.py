@@ -29,7 +29,7 @@ def blocks(
     if whole_s <= length_s:
         raise errors.InputError(
             f"{name} lasts {whole_s:g} s, too short to draw blocks of {length_s:g} s from: "
-            "lower resampleSeconds"
+            "lower resampleSeconds, or leave it out"
         )
     times_s = [each.at_s for each in given]
     begun_s = 0.0

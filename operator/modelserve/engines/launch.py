@@ -54,6 +54,15 @@ def parse(
     return None if spec is None else _fitted(resolve(spec), gpu)
 
 
+def written(container: Mapping[str, Any], annotations: Mapping[str, str]) -> str:
+    """What a launch is read from, as JSON: [container, annotations], one for pods that are alike.
+
+    Mounts are left out: they say nothing of an engine, and that of a pod's token has its own name.
+    """
+    read = {name: value for name, value in container.items() if name != "volumeMounts"}
+    return json.dumps([read, dict(annotations)])
+
+
 def _fitted(found: Launch, gpu: gpus.Gpu | None) -> Launch:
     """With ``--max-model-len auto``, the longest that the KV cache has room for."""
     if gpu is None or vllm.AUTO_LENGTH not in found.options:

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 
 SHELLS = ("sh", "ash", "bash", "dash")
 MESSAGE_FILE = "/dev/termination-log"
+_BETWEEN = re.compile(r"(;|&&|\n)(?:\s*\n)*")
 # Anything but words between separators is a language of its own.
 _STRANGE = re.compile(r"[`$(){}|<>&*?\[\]#\\~!=]|\b(?:while|for|if|until|case|do|then|trap|exec)\b")
 _REDIRECTED = re.compile(r"\s*>\s*(/dev/stderr|/dev/stdout|&2|&1|/dev/termination-log)\s*$")
@@ -32,15 +33,20 @@ def read(command: Sequence[str], message_path: str = MESSAGE_FILE) -> Script | N
         return None
     program = PurePosixPath(command[0]).name
     if program not in SHELLS:
-        return _run([shlex.join([program, *command[1:]])], message_path)
+        return _run([("", shlex.join([program, *command[1:]]), "")], message_path)
     if len(command) != 3 or command[1] not in ("-c", "-ec", "-exc"):
         return None
-    return _run(re.split(r";|&&|\n", command[2]), message_path)
+    parts = ["", *_BETWEEN.split(command[2]), ""]
+    statements = zip(parts[:-1:2], parts[1::2], parts[2::2], strict=True)
+    return _run(statements, message_path, stops="e" in command[1])
 
 
-def _run(statements: Iterable[str], message_path: str) -> Script | None:
+def _run(
+    statements: Iterable[tuple[str, str, str]], message_path: str, *, stops: bool = False
+) -> Script | None:
+    """Do each of (what is before it, itself, what is behind); ``stops``: a failure ends all."""
     found = Script()
-    for statement in statements:
+    for before, statement, behind in statements:
         text = statement.strip()
         if not text:
             continue
@@ -52,9 +58,11 @@ def _run(statements: Iterable[str], message_path: str) -> Script | None:
             return None
         if _STRANGE.search(re.sub(r"'[^']*'", "", plain)) or not words:
             return None
+        if before == "&&" and found.exit_code:
+            continue
         if not _step(found, words, target[1] if target else "", message_path):
             return None
-        if words[0] == "exit":
+        if words[0] == "exit" or (stops and found.exit_code and behind != "&&"):
             break
     return found
 
@@ -62,14 +70,14 @@ def _run(statements: Iterable[str], message_path: str) -> Script | None:
 def _step(found: Script, words: Sequence[str], target: str, message_path: str) -> bool:
     """Do one command; returns whether it is known."""
     name, rest = PurePosixPath(words[0]).name, words[1:]
-    found.exit_code = 0
+    last_code, found.exit_code = found.exit_code, 0
     match name:
         case "true" | ":":
             pass
         case "false":
             found.exit_code = 1
         case "exit" if len(rest) <= 1 and all(word.isdecimal() for word in rest):
-            found.exit_code = int(rest[0]) % 256 if rest else 0
+            found.exit_code = int(rest[0]) % 256 if rest else last_code
         case "sleep" if len(rest) == 1 and re.fullmatch(r"\d+(?:\.\d+)?s?", rest[0]):
             found.seconds += float(rest[0].rstrip("s"))
         case "echo":

@@ -121,7 +121,7 @@ def _engine(
 ) -> EnginePlan | None:
     gpu = facts.gpu_of(spec)
     try:
-        launch = _launch(_written(pod, spec), gpu.key)
+        launch = _launch(launches.written(spec.raw, pod.annotations), gpu.key)
         found = slices.seen_by(spec.raw, gpu)
         if launch is not None and found is not None:
             ranks.check(launch, found)
@@ -141,15 +141,9 @@ def _engine(
     return EnginePlan(spec, gpu, start, course.refusal, links=load.links)
 
 
-def _written(pod: podspec.Pod, spec: podspec.Container) -> str:
-    """What an engine is read from, as JSON: the mount of a pod's token has a name of its own."""
-    container = {name: value for name, value in spec.raw.items() if name != "volumeMounts"}
-    return json.dumps([container, dict(pod.annotations)])
-
-
 @functools.lru_cache(maxsize=256)
 def _launch(text: str, gpu: str) -> launches.Launch | None:
-    """Read once for all pods of a Deployment: [container, annotations] as JSON, the GPU's key.
+    """Read once for all pods of a Deployment, from what was ``written``; ``gpu`` is its key.
 
     None for no engine, and for one that its image lacks: what it does then is its behaviour.
     """

@@ -11,6 +11,7 @@ from aiohttp import web
 from servelab.node import figures
 
 _AWAY = "the API server has not let us begin yet"
+_BEGINS = "no nodes are played yet"
 
 
 class Standing:
@@ -19,6 +20,7 @@ class Standing:
     def __init__(self, numbers: figures.Figures) -> None:
         self._numbers = numbers
         self._waits_for: Callable[[], str] | None = None
+        self._plays = False
         self._count: Callable[[], None] = lambda: None
         self._dcgm: Callable[[], Awaitable[web.Response]] | None = None
         self.app = web.Application()
@@ -29,21 +31,22 @@ class Standing:
         self.app.router.add_get("/readyz", self._readyz)
 
     def stands_by(self, waits_for: Callable[[], str]) -> None:
-        """Only others are waited for; ``waits_for`` says for whom."""
+        """Only others are waited for; ``waits_for`` says for whom, or nothing."""
         self._waits_for = waits_for
 
     def plays(self, count: Callable[[], None], dcgm: Callable[[], Awaitable[web.Response]]) -> None:
         """Nodes are played: ``count`` brings the figures up to date, ``dcgm`` tells of GPUs."""
-        self._waits_for, self._count, self._dcgm = (lambda: ""), count, dcgm
+        self._plays, self._count, self._dcgm = True, count, dcgm
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
+        if self._plays:
+            return web.Response(text="ok")
         if self._waits_for is None:
             return web.Response(status=503, text=f"not ready: {_AWAY}")
-        waits_for = self._waits_for()
-        return web.Response(text=f"ok, standing by: {waits_for}" if waits_for else "ok")
+        return web.Response(text=f"ok, standing by: {self._waits_for() or _BEGINS}")
 
     async def _metrics(self, request: web.Request) -> web.Response:
         self._count()

@@ -57,9 +57,11 @@ async def started(directory: Path, *script: scripted.Answer) -> AsyncIterator[Pa
             metrics_listen=("127.0.0.1", port),
         )
         running = asyncio.create_task(process.run(settings))
-        yield Page(port, server)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        try:
+            yield Page(port, server)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
 
 async def test_without_an_api_server_it_lives_and_is_not_ready(tmp_path: Path) -> None:
@@ -85,6 +87,6 @@ async def test_one_that_waits_for_another_is_ready_and_says_whom_it_waits_for(
     script: list[Any] = [missing, NOTHING, scripted.respond(200, HELD)]
     async with started(tmp_path, *script) as page:
         async with asyncio.timeout(20):
-            while "standing by" not in (told := await page.get("/readyz"))[1]:
+            while "held by" not in (told := await page.get("/readyz"))[1]:
                 pass
         assert told == (200, "ok, standing by: Lease servelab-emulator is held by another")

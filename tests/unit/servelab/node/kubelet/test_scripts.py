@@ -18,6 +18,14 @@ from servelab.node.kubelet import scripts
         ("/bin/sh -ec 'sleep 0.5 && sleep 2s'", 2.5, 0),
         ("bash -c 'exit 2; sleep 9'", 0, 2),
         ("sh -c 'false; true'", 0, 0),
+        ("sh -c 'false && sleep 3 && true'", 0, 1),
+        ("sh -c 'false && sleep 3; true'", 0, 0),
+        ("sh -c 'true &&\n false'", 0, 1),
+        ("sh -c 'false &&\n true'", 0, 1),
+        ("sh -ec 'false; sleep 3'", 0, 1),
+        ("sh -ec 'false && true; sleep 3'", 3, 0),
+        ("sh -ec 'true && false; sleep 3'", 0, 1),
+        ("sh -c 'false; exit'", 0, 1),
     ],
 )
 def test_plain_commands_are_understood(command: str, seconds: float, code: int) -> None:
