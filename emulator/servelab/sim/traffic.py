@@ -78,11 +78,10 @@ def _stream(
     if one.trace is not None:
         most = max(tracefile.MOST_TOKENS, longest)
         read = tracefile.read(lines(one.trace), one.trace, most_tokens=most)
-        cut = read if one.seconds is None else arrivals.window(read, one.seconds)
-        if one.resample_seconds is None:
-            return cut
-        rng = random.Random(f"{name}/blocks")
-        return resampling.blocks(cut, one.resample_seconds, rng, one.trace)
+        if one.resample_seconds is not None:
+            rng = random.Random(f"{name}/blocks")
+            return resampling.blocks(read, one.resample_seconds, rng, one.trace, one.seconds)
+        return read if one.seconds is None else arrivals.window(read, one.seconds)
     prompts, answers = _laws(one, lines)
     times_s = _times_s(one, random.Random(f"{name}/times"), lines)
     return generators.with_lengths(times_s, prompts, answers, random.Random(f"{name}/lengths"))

@@ -56,9 +56,10 @@ class Journal:
         if not ours:
             raise errors.InputError(f"{self.path} is no journal of a sweep: move it away")
         if len(lines) > 1 and not resume:
+            count = "1 finished point" if len(lines) == 2 else f"{len(lines) - 1} finished points"
             raise errors.InputError(
-                f"{self.path} holds {len(lines) - 1} finished points of a sweep that was not: go "
-                "on with --resume, or delete it"
+                f"{self.path} holds {count} of a sweep that was not: go on with --resume, or "
+                "delete it"
             )
         self._file.truncate(len(whole))
         if not lines:

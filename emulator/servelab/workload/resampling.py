@@ -7,6 +7,7 @@ within a block arrivals are as they were.
 """
 
 import bisect
+import math
 import random
 from collections.abc import Iterable, Iterator
 
@@ -17,15 +18,17 @@ Arrival = arrivals.Arrival
 
 
 def blocks(
-    trace: Iterable[Arrival], length_s: float, rng: random.Random, name: str
+    trace: Iterable[Arrival],
+    length_s: float,
+    rng: random.Random,
+    name: str,
+    seconds: float | None = None,
 ) -> Iterator[Arrival]:
-    """As long as the trace, of blocks of ``length_s``. It is read whole: all is kept in memory.
+    """As long as the trace, or as its first ``seconds``, of blocks of ``length_s``.
 
-    Raises InputError for a trace that is no longer than one block.
+    All that is drawn from is kept in memory. Raises InputError for what is no longer than a block.
     """
-    given = list(trace)
-    # Behind the last request as much time as there is between two on average.
-    whole_s = given[-1].at_s * len(given) / (len(given) - 1) if len(given) > 1 else 0.0
+    given, whole_s = _first(trace, math.inf if seconds is None else seconds)
     if whole_s <= length_s:
         raise errors.InputError(
             f"{name} lasts {whole_s:g} s, too short to draw blocks of {length_s:g} s from: "
@@ -37,6 +40,18 @@ def blocks(
         taken_s = min(length_s, whole_s - begun_s)
         yield from _block(given, times_s, rng.random() * whole_s, taken_s, whole_s, begun_s)
         begun_s += length_s
+
+
+def _first(trace: Iterable[Arrival], seconds: float) -> tuple[list[Arrival], float]:
+    """The arrivals of the first ``seconds``, and how long that is."""
+    given: list[Arrival] = []
+    for each in trace:
+        if each.at_s >= seconds:
+            return given, seconds
+        given.append(each)
+    # Behind the last request as much time as there is between two on average.
+    whole_s = given[-1].at_s * len(given) / (len(given) - 1) if len(given) > 1 else 0.0
+    return given, min(whole_s, seconds)
 
 
 def _block(

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from modelserve import errors
 from modelserve.api import names
 from modelserve.engines import installed
-from servelab.node.kubelet import scripts
+from servelab.node.kubelet import imagenames, scripts
 from servelab.node.pods import podspec
 
 NEVER = float("inf")
@@ -209,8 +209,9 @@ def _scripted(spec: podspec.Container) -> Behavior:
 
 
 def _arguments(spec: podspec.Container) -> Sequence[str]:
-    """Of a command; without one they are the image's, whose command is not known."""
-    return (spec.raw.get("args") or ()) if spec.raw.get("command") else ()
+    """Of the command; without one they go to the image's entrypoint, of which nothing is known."""
+    theirs = not spec.raw.get("command") and imagenames.has_entrypoint(str(spec.raw["image"]))
+    return () if theirs else spec.raw.get("args") or ()
 
 
 def _as_first_process(pod: podspec.Pod, spec: podspec.Container, said: Behavior) -> Behavior:

@@ -1,4 +1,4 @@
-"""Whether an image's name can be read, and what a kubelet says of one that cannot.
+"""What an image's name tells: whether it can be read, and what its arguments are to it.
 
 After ParseNormalizedNamed of github.com/distribution/reference.
 """
@@ -14,6 +14,11 @@ _REFERENCE = re.compile(
 )
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 _HUB = "docker.io"
+# Official images that have no entrypoint (their Dockerfiles): arguments are the whole command.
+_BARE = (
+    *("almalinux", "alpine", "amazonlinux", "busybox", "debian", "fedora", "rockylinux", "ubuntu"),
+    *("gcc", "golang", "perl", "python", "ruby", "rust"),
+)
 
 
 def wrong(image: str) -> str:
@@ -29,6 +34,13 @@ def wrong(image: str) -> str:
     if _REFERENCE.fullmatch(f"{domain}/{path}".lower()):
         return "invalid reference format: repository name must be lowercase"
     return "invalid reference format"
+
+
+def has_entrypoint(image: str) -> bool:
+    """Whether an image has, or may have, a program of its own that arguments are given to."""
+    domain, path = _split(image)
+    name = path.partition("@")[0].partition(":")[0]
+    return domain != _HUB or name.removeprefix("library/") not in _BARE
 
 
 def _split(image: str) -> tuple[str, str]:

@@ -78,7 +78,8 @@ class Worker:
             return False
         news = False
         if entry["containerID"] != self.container_id:
-            self.container_id, self.held = entry["containerID"], False
+            # What was asked of the one before says nothing of this one.
+            self.container_id, self.held, self.awaited_s = entry["containerID"], False, 0.0
             first = {Kind.STARTUP: None, Kind.READINESS: False, Kind.LIVENESS: True}
             news = self._set(first[self.probe.kind], fresh=True)
         if self.held:

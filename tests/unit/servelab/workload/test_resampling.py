@@ -55,3 +55,14 @@ def test_seeds_draw_different_hours() -> None:
 def test_a_trace_no_longer_than_a_block_is_refused(count: int) -> None:
     with pytest.raises(errors.InputError, match=r"a\.csv lasts .* lower resampleSeconds"):
         drawn(count, 30)
+
+
+def test_of_a_cut_the_silence_at_its_end_is_drawn_too() -> None:
+    rng = random.Random(0)
+    found = list(resampling.blocks([*trace(30), *late()], 10, rng, "a.csv", seconds=60))
+    assert 30 < found[-1].at_s < 60
+    assert len(found) < 60  # no second of the half minute of silence has one
+
+
+def late() -> list[arrivals.Arrival]:
+    return [arrivals.Arrival(900.0, 1, 1)]

@@ -55,3 +55,10 @@ def test_an_answer_that_is_under_way_as_the_pod_ends_is_told(play: Any) -> None:
     slow = probe("/bin/sleep", "9", timeoutSeconds=2, failureThreshold=100)
     pod = play({"ignoresTerm": True}, container={"livenessProbe": slow}).run(1).delete().run(8)
     assert len(pod.told("Unhealthy")) == 1
+
+
+def test_an_answer_that_the_run_before_owes_is_none_of_the_next(play: Any) -> None:
+    slow = probe("/bin/sleep", "3", timeoutSeconds=4, failureThreshold=1)
+    pod = play({"exitAfterSeconds": 2}, container={"readinessProbe": slow})
+    assert pod.run(4).container()["restartCount"] == 1
+    assert not pod.container()["ready"]  # not before three seconds of its own

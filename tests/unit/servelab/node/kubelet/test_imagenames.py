@@ -45,3 +45,18 @@ def test_a_name_that_can_be_read_is_fine(image: str) -> None:
 )
 def test_what_is_wrong_with_a_name_is_told(image: str, why: str) -> None:
     assert imagenames.wrong(image) == why
+
+
+@pytest.mark.parametrize(
+    ("image", "has"),
+    [
+        ("busybox", False),
+        ("docker.io/library/alpine:3.22", False),
+        (f"python@{DIGEST}", False),
+        ("nginx", True),
+        ("example/busybox", True),
+        ("registry.example.com/busybox", True),
+    ],
+)
+def test_official_images_of_systems_and_languages_have_no_entrypoint(image: str, has: bool) -> None:
+    assert imagenames.has_entrypoint(image) is has

@@ -69,6 +69,14 @@ def test_a_job_of_such_a_command_completes(play: Any) -> None:
     assert (pod.status["phase"], pod.logs) == ("Succeeded", ["done"])
 
 
+@pytest.mark.parametrize(("image", "phase"), [("busybox:1", "Succeeded"), ("nginx:1", "Running")])
+def test_arguments_are_the_command_of_an_image_without_an_entrypoint(
+    play: Any, image: str, phase: str
+) -> None:
+    container = {"image": image, "args": ["true"]}
+    assert play(restartPolicy="Never", container=container).run(6).status["phase"] == phase
+
+
 def test_words_come_before_the_command(play: Any) -> None:
     pod = play({"exitAfterSeconds": 9}, container={"command": ["true"]}).run(6)
     assert "running" in pod.container()["state"]
