@@ -57,6 +57,15 @@ def unavailable(call: apiserver.Call) -> None:
     raise errors.Unavailable("away")
 
 
+async def outage(
+    cluster: testing.MemoryCluster, clock: testing.ManualClock, for_real_s: float
+) -> None:
+    """The API server is away for so long."""
+    cluster.before_call = unavailable
+    await clock.advance(for_real_s)
+    cluster.before_call = lambda call: None
+
+
 async def test_the_first_leads_and_gives_it_back() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     async with leading(candidate(cluster, "a", clock)) as leads:
@@ -111,9 +120,7 @@ async def test_a_lease_that_nobody_took_during_an_outage_is_led_on() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
     async with leading(election):
-        cluster.before_call = unavailable
-        await clock.advance(60)
-        cluster.before_call = lambda call: None
+        await outage(cluster, clock, 60)
         await clock.advance(3)
         assert (election.certain.is_set(), election.lost.is_set()) == (True, False)
 
@@ -264,9 +271,7 @@ async def test_a_lease_that_was_removed_during_an_outage_is_lost() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
     async with leading(election):
-        cluster.before_call = unavailable
-        await clock.advance(12)
-        cluster.before_call = lambda call: None
+        await outage(cluster, clock, 12)
         # As who comes after another that had it, and has ended.
         await cluster.delete(ports.LEASES, "ns", "lead")
         await clock.advance(4)
@@ -277,9 +282,7 @@ async def test_a_short_outage_loses_nothing() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     election = candidate(cluster, "a", clock)
     async with leading(election):
-        cluster.before_call = unavailable
-        await clock.advance(6)
-        cluster.before_call = lambda call: None
+        await outage(cluster, clock, 6)
         await clock.advance(20)
         assert not election.lost.is_set()
 

@@ -1,10 +1,11 @@
 """The emulator's own loops."""
 
 import asyncio
+import contextlib
 import gc
 import logging
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
@@ -32,6 +33,18 @@ def emulating(cluster: testing.MemoryCluster, clock: testing.ManualClock) -> emu
     return emulator.Emulator(cluster, clock, engines, kubelet, figures.Figures())
 
 
+@contextlib.asynccontextmanager
+async def played(
+    cluster: testing.MemoryCluster,
+) -> AsyncIterator[tuple[testing.ManualClock, emulator.Emulator]]:
+    """A pool's node stands."""
+    clock = testing.ManualClock()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    async with emulating(cluster, clock) as kept:
+        await clock.advance(2)
+        yield clock, kept
+
+
 async def test_a_loop_that_dies_ends_the_process_instead_of_leaving_nodes_unkept() -> None:
     cluster, clock = testing.MemoryCluster(), testing.ManualClock()
     await cluster.create(ports.GPUPOOLS, None, POOL)
@@ -44,10 +57,8 @@ async def test_a_loop_that_dies_ends_the_process_instead_of_leaving_nodes_unkept
 
 
 async def test_a_pools_nodes_stand_and_beat() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock):
-        await clock.advance(2)
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, _):
         assert await cluster.get(ports.NODES, None, "dgx-0")
         await clock.advance(heartbeat.FIRST_AFTER_REAL_S + heartbeat.PERIOD_REAL_S)
         assert await cluster.get(ports.LEASES, heartbeat.NAMESPACE, "dgx-0")
@@ -57,10 +68,8 @@ async def test_a_pools_nodes_stand_and_beat() -> None:
 async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock):
-        await clock.advance(2)
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, _):
         await cluster.delete(ports.GPUPOOLS, None, "dgx")
         await clock.advance(2)
         assert (await cluster.list(ports.NODES))[0] == []
@@ -68,10 +77,8 @@ async def test_a_pool_that_goes_takes_its_nodes_and_links_along(
 
 
 async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_name_runs() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock) as kept:
-        await clock.advance(2)
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
         old = await placed(cluster, kept)
         await live_on(clock, [old])
         await cluster.delete(ports.PODS, "default", "p", grace_s=0)
@@ -88,10 +95,8 @@ async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_nam
 
 
 async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock) as kept:
-        await clock.advance(2)
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
         one = await placed(cluster, kept)
         await live_on(clock, [one])
         await cluster.delete(ports.PODS, "default", "p", grace_s=0)
@@ -104,10 +109,8 @@ async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None
 
 
 async def test_what_is_removed_on_a_lost_node_runs_on_until_it_is_back() -> None:
-    cluster, clock = testing.MemoryCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock) as kept:
-        await clock.advance(2)
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
         one = await placed(cluster, kept)
         await live_on(clock, [one])
         await faults(cluster, {"type": "NodeLost", "nodes": ["dgx-0"]})
@@ -164,10 +167,8 @@ class LateCluster(testing.MemoryCluster):
 
 async def test_the_answer_to_a_pods_removal_is_waited_for_though_the_watch_has_told_of_it() -> None:
     # A call that is cut off takes its connection along: a hundred pods, sixty handshakes.
-    cluster, clock = LateCluster(), testing.ManualClock()
-    await cluster.create(ports.GPUPOOLS, None, POOL)
-    async with emulating(cluster, clock) as kept:
-        await clock.advance(2)
+    cluster = LateCluster()
+    async with played(cluster) as (clock, kept):
         one = await placed(cluster, kept)
         await live_on(clock, [one])
         await cluster.delete(ports.PODS, "default", "p")
