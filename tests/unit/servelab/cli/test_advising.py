@@ -62,7 +62,7 @@ def test_a_field_that_is_told_and_one_left_out_are_no_difference_if_they_mean_th
 
 
 def test_equal_input_gives_equal_bytes(words: list[str]) -> None:
-    said = [call(*words, "--ttft-p95", "0.5", "-o", "json").output for _ in range(2)]
+    said = [call(*words, "--ttft-p95", "0.5", "-o", "json").stdout for _ in range(2)]
     assert said[0] == said[1]
     found = json.loads(said[0])
     assert found["complete"] is True

@@ -6,7 +6,7 @@ from servelab.cli import bars
 
 
 def test_a_quick_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with bars.Bar() as bar:
+    with bars.Bar(lambda: 0.0) as bar:
         bar.count("simulating", 1, 3)
     assert capsys.readouterr().err == ""
 

@@ -104,7 +104,7 @@ def test_every_command_that_prints_data_prints_json_under_both_names(name: str) 
 def test_both_names_of_json_print_the_same() -> None:
     short, long = invoke("catalog", "gpus", "-o", "json"), invoke("catalog", "gpus", "--json")
     assert short.output == long.output
-    assert json.loads(short.output)
+    assert json.loads(short.stdout)
 
 
 @pytest.mark.parametrize("program", ["servelab", "modelserve"])
@@ -176,7 +176,7 @@ def test_status_names_a_process_that_has_ended_and_how_to_start_it_again(tmp_pat
     )
     assert "etcd has ended" not in result.output
     assert "runs without emulator" in result.output
-    told = json.loads(invoke("status", "--data-dir", str(tmp_path), "-o", "json").output)
+    told = json.loads(invoke("status", "--data-dir", str(tmp_path), "-o", "json").stdout)
     assert (told["running"], told["ready"]) == (True, False)
 
 

@@ -19,7 +19,7 @@ def check(*arguments: str) -> testing.Result:
 @pytest.mark.parametrize("name", ["kubernetes-1.37.2-hpa.json", "knative-0.51.0-kpa.json"])
 def test_an_equal_recording_exits_with_0(name: str) -> None:
     result = check(str(RECORDINGS / name), "--json")
-    verdict = json.loads(result.output)
+    verdict = json.loads(result.stdout)
     assert result.exit_code == 0
     assert sorted(verdict) == ["cases", "equal", "first_differences", "ticks"]
     assert verdict["ticks"] == verdict["equal"] > 300
@@ -31,7 +31,7 @@ def test_a_difference_exits_with_1_and_is_told(tmp_path: Path) -> None:
     cases[0]["syncs"][2]["desired"] += 1
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(cases))
-    told = json.loads(check(str(changed), "--json").output)["first_differences"]
+    told = json.loads(check(str(changed), "--json").stdout)["first_differences"]
     assert [sorted(each) for each in told] == [["case", "ours", "real", "t"]]
     result = check(str(changed))
     assert result.exit_code == 1

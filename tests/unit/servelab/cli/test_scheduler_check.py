@@ -18,7 +18,7 @@ def check(*arguments: str) -> testing.Result:
 
 def test_an_equal_recording_exits_with_0() -> None:
     result = check(str(RECORDING), "--json")
-    verdict = json.loads(result.output)
+    verdict = json.loads(result.stdout)
     assert result.exit_code == 0
     assert verdict["cases"] == 6
     assert verdict["steps"] == verdict["equal"] > 300
@@ -30,7 +30,7 @@ def test_a_difference_exits_with_1_and_is_told(tmp_path: Path) -> None:
     cases[0]["steps"][2]["waiting"] += 1
     changed = tmp_path / "changed.json"
     changed.write_text(json.dumps(cases))
-    told = json.loads(check(str(changed), "--json").output)["first_differences"]
+    told = json.loads(check(str(changed), "--json").stdout)["first_differences"]
     assert [sorted(each) for each in told] == [["case", "ours", "real", "step"]]
     result = check(str(changed))
     assert result.exit_code == 1

@@ -92,7 +92,7 @@ def test_a_file_holds_the_fields_and_the_figures_of_compare(scenario: str, tmp_p
         rows = list(csv.DictReader(lines))
     assert [row["models.small.traffic.0.gamma.cv"] for row in rows] == ["1", "3"]
     compared = CliRunner().invoke(main, ("compare", scenario, "--policies=committed", "--json"))
-    figures = json.loads(compared.output)
+    figures = json.loads(compared.stdout)
     names = [name for name in figures if name != "scenario"]
     assert list(rows[0]) == ["models.small.traffic.0.gamma.cv", *names]
     assert rows[1]["gpu_hours"] == str(figures["gpu_hours"])
@@ -110,7 +110,7 @@ def test_rows_are_the_same_on_one_process_and_on_two(scenario: str, tmp_path: Pa
 
 def test_json_tells_the_front(scenario: str) -> None:
     done = call(scenario, *FIELDS, "--workers", "1", "-o", "json")
-    found = json.loads(done.output)
+    found = json.loads(done.stdout)
     assert (found["runs"], found["combinations"]) == (6, 6)
     costs = [each["cost"] for each in found["front"]]
     waits_s = [each["ttft_p95_s"] for each in found["front"]]
