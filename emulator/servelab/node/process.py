@@ -103,7 +103,7 @@ async def _serve(settings: Settings) -> None:
             )
             api = kubelet_server.KubeletServer(inspector, options)
             await stack.enter_async_context(_site(api.app, kubelet_socket, context))
-        told.plays(started.count, lambda: _exported(started, inspector))
+        told.plays(started.count, lambda: _exported(started, inspector), us.doubt)
         ports = {"kubeletPort": kubelet.port, "metricsPort": _port(metrics_socket)}
         _rest_garbage_collection()
         print(json.dumps({"ready": True, **ports}), flush=True)  # noqa: T201 - tells the starter

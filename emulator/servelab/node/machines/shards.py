@@ -70,6 +70,17 @@ class Membership:
         """Whether we may write at all: a renewal of ours got through lately."""
         return self._election.leads and self._cleared == self.term
 
+    def doubt(self) -> str:
+        """Why we may write nothing now, though we play nodes; empty if we may."""
+        if self.holds():
+            return ""
+        if self._election.leads:
+            return f"Lease {self._lease} is ours again, who else is at work is not known yet"
+        return (
+            f"Lease {self._lease} was not renewed for {sharding.GIVE_UP_REAL_S:.0f} s: another may "
+            "play the nodes, so nothing is written until it is"
+        )
+
     @property
     def term(self) -> int:
         """Another after each time that we might have been thought dead."""

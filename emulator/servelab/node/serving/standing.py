@@ -1,7 +1,8 @@
 """What the emulator's process says of itself: /healthz, /readyz and figures, from its first moment.
 
 It may wait long, for an API server or for another emulator. It lives all that time, and like any
-controller that stands by for a leader it is ready: there is nothing that it lacks.
+controller that stands by for a leader it is ready: there is nothing that it lacks. One that plays
+nodes and may not write, as its lead is in doubt, is not ready, and lives: a restart mends nothing.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +21,7 @@ class Standing:
     def __init__(self, numbers: figures.Figures) -> None:
         self._numbers = numbers
         self._waits_for: Callable[[], str] | None = None
-        self._plays = False
+        self._doubt: Callable[[], str] | None = None
         self._count: Callable[[], None] = lambda: None
         self._dcgm: Callable[[], Awaitable[web.Response]] | None = None
         self.app = web.Application()
@@ -34,18 +35,27 @@ class Standing:
         """Only others are waited for; ``waits_for`` says for whom, or nothing."""
         self._waits_for = waits_for
 
-    def plays(self, count: Callable[[], None], dcgm: Callable[[], Awaitable[web.Response]]) -> None:
-        """Nodes are played: ``count`` brings the figures up to date, ``dcgm`` tells of GPUs."""
-        self._plays, self._count, self._dcgm = True, count, dcgm
+    def plays(
+        self,
+        count: Callable[[], None],
+        dcgm: Callable[[], Awaitable[web.Response]],
+        doubt: Callable[[], str],
+    ) -> None:
+        """Nodes are played: ``count`` brings the figures up to date, ``dcgm`` tells of GPUs.
+
+        ``doubt`` says why nothing may be written for them now, or nothing.
+        """
+        self._count, self._dcgm, self._doubt = count, dcgm, doubt
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")
 
     async def _readyz(self, request: web.Request) -> web.Response:
-        if self._plays:
-            return web.Response(text="ok")
+        if self._doubt is not None:
+            why = self._doubt()
+            return _not_ready(why) if why else web.Response(text="ok")
         if self._waits_for is None:
-            return web.Response(status=503, text=f"not ready: {_AWAY}")
+            return _not_ready(_AWAY)
         return web.Response(text=f"ok, standing by: {self._waits_for() or _BEGINS}")
 
     async def _metrics(self, request: web.Request) -> web.Response:
@@ -55,3 +65,7 @@ class Standing:
 
     async def _exported(self, request: web.Request) -> web.Response:
         return web.Response(text="") if self._dcgm is None else await self._dcgm()
+
+
+def _not_ready(why: str) -> web.Response:
+    return web.Response(status=503, text=f"not ready: {why}")

@@ -8,7 +8,7 @@ import pytest
 
 from modelserve import errors, ports
 from modelserve.api import names
-from servelab.node.machines import sharding
+from servelab.node.machines import sharding, shards
 
 LEASE = "servelab-emulator"
 
@@ -111,6 +111,28 @@ async def test_one_that_died_is_replaced_however_slow_the_api_server_is(
     assert lab.nodes("second") == lab.nodes_all
     first.go_on()
     await lab.stop("second", "first")
+
+
+async def test_while_its_lead_is_in_doubt_it_says_why_nothing_is_written(lab: Any) -> None:
+    line = lab.line()
+    us = shards.Membership(line, line, "", "instance-1")
+    entered = asyncio.create_task(us.__aenter__())
+    await lab.pass_s(1)
+    await entered
+    running = asyncio.create_task(us.run())
+    told = []
+    for cut in (False, True, False):
+        line.cut = cut
+        await lab.pass_s(sharding.GIVE_UP_REAL_S + 2)
+        told.append(us.doubt())
+    assert told == [
+        "",
+        f"Lease {LEASE} was not renewed for 10 s: another may play the nodes, so nothing is "
+        "written until it is",
+        "",
+    ]
+    running.cancel()
+    await us.__aexit__()
 
 
 async def test_nodes_do_not_change_hands_when_the_api_server_was_away_for_all(lab: Any) -> None:

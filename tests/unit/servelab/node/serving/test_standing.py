@@ -8,6 +8,10 @@ from servelab.node import figures
 from servelab.node.serving import standing
 
 
+async def dcgm() -> web.Response:
+    return web.Response(text="of GPUs")
+
+
 async def said(told: standing.Standing, path: str = "/readyz") -> tuple[int, str]:
     async with test_utils.TestClient(test_utils.TestServer(told.app)) as client:
         response = await client.get(path)
@@ -35,12 +39,19 @@ async def test_it_says_for_whom_it_waits_and_that_it_is_not_at_work_yet() -> Non
 async def test_at_work_it_is_plainly_ready_and_counts_when_it_is_asked() -> None:
     counted: list[str] = []
 
-    async def dcgm() -> web.Response:
-        return web.Response(text="of GPUs")
-
     told = standing.Standing(figures.Figures())
     told.stands_by(lambda: "another")
-    told.plays(lambda: counted.append("once"), dcgm)
+    told.plays(lambda: counted.append("once"), dcgm, lambda: "")
     assert await said(told) == (200, "ok")
     assert (await said(told, "/metrics"))[0] == 200
     assert (counted, await said(told, "/metrics/dcgm")) == (["once"], (200, "of GPUs"))
+
+
+async def test_one_whose_lead_is_in_doubt_says_why_it_is_not_ready_and_lives() -> None:
+    doubts = ["no renewal for 10 s", ""]
+    told = standing.Standing(figures.Figures())
+    told.plays(lambda: None, dcgm, lambda: doubts[0])
+    assert await said(told) == (503, "not ready: no renewal for 10 s")
+    assert await said(told, "/healthz") == (200, "ok")
+    doubts.pop(0)
+    assert await said(told) == (200, "ok")
