@@ -10,12 +10,22 @@ import pydantic
 import yaml
 
 from modelserve import errors
-from servelab.sim import checking, knowing
+from servelab.sim import checking, knowing, literals
 from servelab.sim.checking import Place
 from servelab.sim.scenario import Scenario
 
 # Complaints that are told at once.
 MOST_TOLD = 5
+FLOAT = "tag:yaml.org,2002:float"
+
+
+class Loader(yaml.SafeLoader):
+    """YAML in which 1e3 and 1.5e3 are numbers, as YAML 1.2 and kubectl have it."""
+
+
+Loader.add_implicit_resolver(
+    FLOAT, re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +45,8 @@ def parse(text: str, name: str) -> Scenario:
 def load(text: str, name: str) -> Document:
     """Read the text as YAML. Raises InputError for what is none, or holds a key twice."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-        content = yaml.safe_load(text)
+        node = yaml.compose(text, Loader=Loader)
+        content = yaml.load(text, Loader=Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -51,16 +61,31 @@ def load(text: str, name: str) -> Document:
 
 def validate(document: Document) -> Scenario:
     """Judge it. Raises InputError with up to five sentences, a line each."""
-    try:
-        given = Scenario.model_validate(document.content, extra="forbid")
-    except pydantic.ValidationError as error:
-        found = error.errors(include_url=False)
-        told = [_sentence(document, each) for each in found if not _beside(document, each)]
-        raise errors.InputError("\n".join(dict.fromkeys(told[:MOST_TOLD]))) from error
+    given, found = _judged(document.content)
+    told = [_sentence(document, each) for each in found if not _beside(document, each)]
+    if given is None or told:
+        raise errors.InputError("\n".join(list(dict.fromkeys(told))[:MOST_TOLD]))
     flaws = [sentence_at(document, flaw.place, flaw.message) for flaw in checking.flaws(given)]
     if flaws:
         raise errors.InputError("\n".join(flaws[:MOST_TOLD]))
     return given
+
+
+def _judged(content: Mapping[str, Any]) -> tuple[Scenario | None, Sequence[Any]]:
+    """The scenario, and what pydantic has against it."""
+    mistaken = list(literals.mistaken(content))
+    try:
+        return Scenario.model_validate(content, extra="forbid"), mistaken
+    except pydantic.ValidationError as error:
+        found = error.errors(include_url=False)
+    # What follows from a text or a truth that was taken for a number is not told.
+    places = [each["loc"] for each in mistaken]
+    others = (each for each in found if not any(_around(each["loc"], at) for at in places))
+    return None, [*mistaken, *others]
+
+
+def _around(outer: Place, place: Place) -> bool:
+    return place[: len(outer)] == outer
 
 
 def packaged() -> Sequence[str]:
@@ -116,6 +141,7 @@ def _sentence(document: Document, error: Any) -> str:
         what = f"there is no such field{knowing.hint(place)}"
     elif error["type"] == "missing":
         what = "is missing"
+    what = literals.sentence(error) or what
     return sentence_at(document, place, what)
 
 

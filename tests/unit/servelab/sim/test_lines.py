@@ -122,6 +122,23 @@ def test_no_field_takes_everything(place: Place) -> None:
     assert any(told == name or told.startswith(f"{name}.") for told in found)
 
 
+def at(place: Place) -> Any:
+    found: Any = WHOLE.content
+    for part in place:
+        found = found[part]
+    return found
+
+
+NUMBERS = [place for place in WHOLE.lines if type(at(place)) in (int, float)]
+
+
+@pytest.mark.parametrize("place", NUMBERS, ids=lambda place: ".".join(map(str, place)))
+def test_no_number_may_be_a_truth_or_a_text(place: Place) -> None:
+    where = WHOLE.lines[place], ".".join(map(str, place))
+    for wrong in (True, str(at(place))):
+        assert list(refusals(place, wrong)) == [where]
+
+
 MODEL, ENGINE = ("models", 0, "spec", "model"), ("models", 0, "spec", "engine")
 GPU = ("models", 0, "spec", "gpu")
 

@@ -98,6 +98,49 @@ def test_a_mistake_is_named_with_its_line(before: str, after: str, complaint: st
         reading.parse(bad.replace(before, after, 1), "bad.yaml")
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("true", "must be a number, and is true"),
+        ("on", "must be a number, and is true"),
+        ("'2'", "must be a number, and is the text '2': write 2"),
+        ("'1e3'", "must be a number, and is the text '1e3': write 1000"),
+        ("two", "must be a number, and is the text 'two'"),
+    ],
+)
+def test_a_text_or_a_truth_is_no_number(given: str, said: str) -> None:
+    text = GOOD.replace("perSecond: 2", f"perSecond: {given}")
+    with pytest.raises(errors.InputError) as told:
+        reading.parse(text, "bad.yaml")
+    assert str(told.value) == f"bad.yaml, line 12: models.0.traffic.0.poisson.perSecond: {said}"
+
+
+@pytest.mark.parametrize("given", ["yes please", "'true'", "1"])
+def test_a_text_or_a_number_is_no_truth(given: str) -> None:
+    custom = "{parameters: 8000000000, layers: 32, hidden: 4096, intermediate: 14336, heads: 32, "
+    custom += f"kvHeads: 8, headDim: 128, vocab: 128256, tiedEmbeddings: {given}, maxContext: 99}}"
+    text = GOOD.replace("Instruct}", f"Instruct, custom: {custom}}}")
+    with pytest.raises(
+        errors.InputError, match=r"^bad.yaml, line 6: \S+tiedEmbeddings: must be true or false"
+    ):
+        reading.parse(text, "bad.yaml")
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("1e3", 1000), ("1.5e2", 150), ("+.5E+1", 5), ("2e-1", 0.2), ("3", 3)]
+)
+def test_numbers_with_an_exponent_are_numbers(given: str, meant: float) -> None:
+    text = GOOD.replace("perSecond: 2", f"perSecond: {given}")
+    (traffic,) = reading.parse(text, "good.yaml").models[0].traffic
+    assert traffic.poisson is not None
+    assert traffic.poisson.per_second == meant
+
+
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    found = reading.parse(GOOD.replace("maxReplicas: 4", "maxReplicas: 4.0"), "good.yaml")
+    assert found.models[0].spec.scaling.max_replicas == 4
+
+
 def test_traffic_of_two_kinds_at_once_is_refused() -> None:
     text = GOOD + "        trace: azure-code\n"
     with pytest.raises(
