@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from modelserve import errors
+from modelserve.decide import prediction
 from servelab.cli import completing
 from servelab.sim import checking, reading, scenario, traffic
 from servelab.sweep import settings, task
@@ -49,28 +50,45 @@ class Found:
             raise errors.InputError(f"{self._instead} holds no request")
 
     def check_traces(self) -> None:
-        """Raises InputError, with the line, for a trace, table or client that is not there."""
+        """Raises InputError, with the line, for a trace, table or client that is not there.
+
+        Also for a trace that is too short for the blocks to be drawn from it.
+        """
         for number, model in enumerate(self.scenario.models):
             for stream, one in enumerate(model.traffic):
                 place = ("models", number, "traffic", stream)
                 if one.trace is not None:
                     self._check_file(one.trace, (*place, "trace"), tracefile.PACKAGED)
+                    longest = prediction.max_model_tokens(model.spec)
+                    self._check_blocks(one.trace, one, longest, (*place, "resampleSeconds"))
                 if one.serve_gen is not None:
                     fields = ["rates"] if traffic.has_lengths(one) else ["rates", "lengths"]
                     for field in fields:
                         self._check_client(one.serve_gen, field, (*place, "serveGen"))
 
+    def _check_blocks(
+        self, name: str, one: scenario.Traffic, longest: int, place: checking.Place
+    ) -> None:
+        if self._is_read_once(name):
+            return
+        if said := traffic.obstacle(one, longest, self.lines):
+            raise errors.InputError(reading.sentence_at(self.document, place, said))
+
     def _check_client(self, said: scenario.ServeGen, field: str, place: checking.Place) -> None:
         name = getattr(said, field)
         self._check_file(name, (*place, field), tracefile.TABLES)
-        path = self.lines.path(name)
-        if path is not None and not path.is_file():
-            return  # a pipe is read once
+        if self._is_read_once(name):
+            return
         try:
             servegen.check(self.lines(name), said.client, name)
         except errors.UnknownName as error:
             told = reading.sentence_at(self.document, (*place, "client"), f"in {name}: {error}")
             raise errors.InputError(told) from error
+
+    def _is_read_once(self, name: str) -> bool:
+        """Whether it is a pipe."""
+        path = self.lines.path(name)
+        return path is not None and not path.is_file()
 
     def _check_file(self, name: str, place: checking.Place, packaged: Iterable[str]) -> None:
         path = self.lines.path(name)

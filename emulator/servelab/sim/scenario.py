@@ -156,6 +156,12 @@ class Traffic(Part):
             raise ValueError("`seconds` beside the kind cuts a trace, and this is none")
         if self.resample_seconds is not None and self.trace is None:
             raise ValueError("`resampleSeconds` draws blocks of a trace, and this is none")
+        block_s, of_s = self.resample_seconds, self.seconds
+        if block_s is not None and of_s is not None and block_s >= of_s:
+            raise ValueError(
+                f"`resampleSeconds` {block_s:g} must be less than `seconds` {of_s:g}: of those "
+                "blocks are drawn"
+            )
         if self.trace is not None and self.model_fields_set & {"input", "output"}:
             raise ValueError("a trace has lengths of its own: leave `input` and `output` out")
         return self

@@ -61,6 +61,17 @@ def has_lengths(one: scenario.Traffic) -> bool:
     return one.model_fields_set >= {"input", "output"}
 
 
+def obstacle(one: scenario.Traffic, longest: int, lines: Lines) -> str:
+    """What keeps blocks of its trace from being drawn; empty if nothing does, or none are.
+
+    ``longest`` is the most tokens that its model takes. Raises InputError for what is no trace.
+    """
+    if one.trace is None or one.resample_seconds is None:
+        return ""
+    read = _trace(one.trace, lines, longest)
+    return resampling.obstacle(read, one.resample_seconds, one.trace, one.seconds)
+
+
 def open_trace(name: str) -> Iterable[str]:
     """A trace of the package by its name. Raises UnknownName."""
     return tracefile.packaged(name)
@@ -76,8 +87,7 @@ def _stream(
     one: scenario.Traffic, name: str, lines: Lines, longest: int
 ) -> Iterator[arrivals.Arrival]:
     if one.trace is not None:
-        most = max(tracefile.MOST_TOKENS, longest)
-        read = tracefile.read(lines(one.trace), one.trace, most_tokens=most)
+        read = _trace(one.trace, lines, longest)
         if one.resample_seconds is not None:
             rng = random.Random(f"{name}/blocks")
             return resampling.blocks(read, one.resample_seconds, rng, one.trace, one.seconds)
@@ -85,6 +95,10 @@ def _stream(
     prompts, answers = _laws(one, lines)
     times_s = _times_s(one, random.Random(f"{name}/times"), lines)
     return generators.with_lengths(times_s, prompts, answers, random.Random(f"{name}/lengths"))
+
+
+def _trace(name: str, lines: Lines, longest: int) -> Iterator[arrivals.Arrival]:
+    return tracefile.read(lines(name), name, most_tokens=max(tracefile.MOST_TOKENS, longest))
 
 
 def _times_s(one: scenario.Traffic, rng: random.Random, lines: Lines) -> Iterator[float]:

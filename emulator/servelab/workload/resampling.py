@@ -29,17 +29,39 @@ def blocks(
     All that is drawn from is kept in memory. Raises InputError for what is no longer than a block.
     """
     given, whole_s = _first(trace, math.inf if seconds is None else seconds)
-    if whole_s <= length_s:
-        raise errors.InputError(
-            f"{name} lasts {whole_s:g} s, too short to draw blocks of {length_s:g} s from: "
-            "lower resampleSeconds, or leave it out"
-        )
+    if said := _too_short(whole_s, length_s, name):
+        raise errors.InputError(said)
     times_s = [each.at_s for each in given]
     begun_s = 0.0
     while begun_s < whole_s:
         taken_s = min(length_s, whole_s - begun_s)
         yield from _block(given, times_s, rng.random() * whole_s, taken_s, whole_s, begun_s)
         begun_s += length_s
+
+
+def obstacle(
+    trace: Iterable[Arrival], length_s: float, name: str, seconds: float | None = None
+) -> str:
+    """What keeps such blocks from being drawn; empty if nothing. Reads no more than it must."""
+    read = _until_after(trace, length_s)
+    return _too_short(_first(read, math.inf if seconds is None else seconds)[1], length_s, name)
+
+
+def _too_short(whole_s: float, length_s: float, name: str) -> str:
+    if whole_s > length_s:
+        return ""
+    return (
+        f"{name} lasts {whole_s:g} s, too short to draw blocks of {length_s:g} s from: "
+        "lower resampleSeconds, or leave it out"
+    )
+
+
+def _until_after(trace: Iterable[Arrival], at_s: float) -> Iterator[Arrival]:
+    """Up to the first that comes later than that."""
+    for each in trace:
+        yield each
+        if each.at_s > at_s:
+            return
 
 
 def _first(trace: Iterable[Arrival], seconds: float) -> tuple[list[Arrival], float]:

@@ -151,6 +151,25 @@ def test_a_trace_that_is_not_there_is_told_with_the_line_that_names_it(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ("", "t.csv lasts 10 s, too short to draw blocks of 60 s from: lower resampleSeconds"),
+        (", seconds: 9", "`resampleSeconds` 60 must be less than `seconds` 9"),
+    ],
+)
+def test_a_trace_shorter_than_a_block_of_it_is_told_with_the_line_that_says_so(
+    tmp_path: Path, fields: str, told: str
+) -> None:
+    (tmp_path / "t.csv").write_text("arrival_s,input_tokens,output_tokens\n0,1,1\n5,1,1\n")
+    path, traffic = tmp_path / "small.yaml", f"- {{trace: t.csv, resampleSeconds: 60{fields}}}"
+    path.write_text(re.sub(r"- gamma:(.|\n)*tail", f"{traffic}\ntail", SCENARIO))
+    done = call("simulate", str(path))
+    assert done.exit_code == 2
+    line = f"small.yaml, line 7: models.0.traffic.0.resampleSeconds: {told}"
+    assert line in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
     ("traffic", "told"),
     [
         pytest.param(

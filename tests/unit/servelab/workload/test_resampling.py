@@ -57,6 +57,25 @@ def test_a_trace_no_longer_than_a_block_is_refused(count: int) -> None:
         drawn(count, 30)
 
 
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_what_keeps_blocks_from_being_drawn_is_known_before(count: int) -> None:
+    said = resampling.obstacle(trace(count), 30, "a.csv")
+    with pytest.raises(errors.InputError) as told:
+        drawn(count, 30)
+    assert said == str(told.value)
+
+
+def test_nothing_keeps_them_from_being_drawn_of_a_longer_trace() -> None:
+    assert resampling.obstacle(trace(31), 30, "a.csv") == ""
+    assert drawn(31, 30)
+
+
+def test_no_more_is_read_than_shows_that_it_is_long_enough() -> None:
+    read = iter(trace(90))
+    assert resampling.obstacle(read, 30, "a.csv") == ""
+    assert next(read).at_s == 32
+
+
 def test_of_a_cut_the_silence_at_its_end_is_drawn_too() -> None:
     rng = random.Random(0)
     found = list(resampling.blocks([*trace(30), *late()], 10, rng, "a.csv", seconds=60))
