@@ -23,7 +23,7 @@ NAMESPACE = "default"
 POOL = "fleet"
 CONCURRENCY = 32
 LIMIT_REAL_S = 240.0
-CONTAINER = {"name": "main", "image": "docker.io/library/busybox:1.37"}
+CONTAINER = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
 PLAIN: Mapping[str, Any] = {"containers": [CONTAINER], "terminationGracePeriodSeconds": 1}
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cluster
 MODEL = "meta-llama/Llama-3.1-8B-Instruct"
 TRITON = "/opt/tritonserver/python/openai/openai_frontend/main.py"
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}]
-BUSYBOX = {"name": "main", "image": "busybox:1.36", "imagePullPolicy": "IfNotPresent"}
+SERVER = {"name": "main", "image": "nginx:1.29", "imagePullPolicy": "IfNotPresent"}
 ENGINES: dict[str, dict[str, Any]] = {
     "vllm": {"image": "vllm/vllm-openai:v0.33.0", "command": ["vllm", "serve", MODEL]},
     "sglang": {
@@ -38,7 +38,7 @@ PATHS = {"tgi": "/info"}
 
 def workload(kind: str, name: str, **spec: Any) -> dict[str, Any]:
     """A controller of one pod template, selected by its name."""
-    container = spec.pop("container", BUSYBOX)
+    container = spec.pop("container", SERVER)
     pod = {"tolerations": TOLERATED, "terminationGracePeriodSeconds": 1, "containers": [container]}
     pod |= spec.pop("pod", {})
     return {
@@ -54,9 +54,7 @@ def workload(kind: str, name: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_a_deployment_of_an_unknown_image_runs(emulated: Any) -> None:
-    emulated.apply(
-        workload("Deployment", "web", replicas=3, container=BUSYBOX | {"image": "a/b:1"})
-    )
+    emulated.apply(workload("Deployment", "web", replicas=3, container=SERVER | {"image": "a/b:1"}))
     emulated.rolled_out("web")
 
 
@@ -79,7 +77,7 @@ def test_a_daemon_set_runs_on_every_node(emulated: Any) -> None:
 
 def test_a_stateful_set_comes_up_in_order_and_keeps_its_names(emulated: Any) -> None:
     probe = {"readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1}}
-    body = workload("StatefulSet", "db", replicas=2, serviceName="db", container=BUSYBOX | probe)
+    body = workload("StatefulSet", "db", replicas=2, serviceName="db", container=SERVER | probe)
     emulated.apply(body)
     emulated.rolled_out("db", kind="statefulset")
     before = emulated.get("pod", "db-1")["metadata"]["uid"]
@@ -125,7 +123,7 @@ def test_a_pod_of_two_engines_and_a_sidecar_lives_and_drains(emulated: Any) -> N
     one = {"name": "one", **ENGINES["vllm"], "startupProbe": probe | {"failureThreshold": 600}}
     limits = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
     two = {"name": "two", **ENGINES["vllm"], "args": ["--port", "8001"], **limits}
-    side = BUSYBOX | {"name": "side", "restartPolicy": "Always"}
+    side = SERVER | {"name": "side", "restartPolicy": "Always"}
     pod = {"containers": [one | limits, two], "initContainers": [side]}
     emulated.apply(workload("Deployment", "pair", pod=pod))
     emulated.rolled_out("pair")

@@ -163,7 +163,7 @@ def test_a_deleted_pod_finishes_its_streams(emulated: Any, served: str) -> None:
 
 def plain(name: str, **container: Any) -> dict[str, Any]:
     """A pod of one container without an engine, put on a node by hand."""
-    body = {"name": "main", "image": "docker.io/library/busybox:1", **container}
+    body = {"name": "main", "image": "docker.io/library/nginx:1", **container}
     spec = {"nodeName": "dgx-0", "containers": [body], "terminationGracePeriodSeconds": 1}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
 

@@ -19,7 +19,7 @@ POOL = {
     "metadata": {"name": "dgx"},
     "spec": {"gpu": "NVIDIA-L4", "gpusPerNode": 1, "nodes": NODES, "taints": []},
 }
-CONTAINER = {"name": "main", "image": "docker.io/library/busybox:1"}
+CONTAINER = {"name": "main", "image": "docker.io/library/nginx:1"}
 SPREAD = {
     "maxSkew": 1,
     "topologyKey": "kubernetes.io/hostname",

@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from modelserve import errors
 from modelserve.api import names
 from modelserve.engines import installed
-from servelab.node.kubelet import imagenames, scripts
+from servelab.node.kubelet import greeting, imagenames, scripts
 from servelab.node.pods import podspec
 
 NEVER = float("inf")
@@ -168,7 +168,7 @@ def _document(pod: podspec.Pod, annotation: str) -> Mapping[str, Any]:
 
 def _one(pod: podspec.Pod, spec: podspec.Container, words: object) -> Behavior:
     if words is None:
-        said = _scripted(spec)
+        said = _scripted(pod, spec)
         # Unknown init containers are done at once: what they would do is not known.
         done = spec.init and not spec.sidecar and said is PLAIN
         return Behavior(exit_after_seconds=0.0) if done else _as_first_process(pod, spec, said)
@@ -182,7 +182,7 @@ def _one(pod: podspec.Pod, spec: podspec.Container, words: object) -> Behavior:
         ) from error
 
 
-def _scripted(spec: podspec.Container) -> Behavior:
+def _scripted(pod: podspec.Pod, spec: podspec.Container) -> Behavior:
     """What its command says, where that is understood; else a server that listens for ever."""
     lacks = installed.lack(spec.raw)
     if lacks is not None:
@@ -194,7 +194,11 @@ def _scripted(spec: podspec.Container) -> Behavior:
             log=(f"{ABSENT_S:g} {lacks.line}",) if lacks.line else (),
             start_error=lacks.start_error,
         )
-    command = [str(word) for word in (*(spec.raw.get("command") or ()), *_arguments(spec))]
+    command = _command(spec)
+    if imagenames.command(spec.image) == greeting.COMMAND:
+        return _greeting(command)
+    if scripts.reads_input(command):
+        return _reader(pod, spec, command)
     path = str(spec.raw.get("terminationMessagePath") or scripts.MESSAGE_FILE)
     found = scripts.read(command, path)
     if found is None:
@@ -208,22 +212,53 @@ def _scripted(spec: podspec.Container) -> Behavior:
     )
 
 
-def _arguments(spec: podspec.Container) -> Sequence[str]:
-    """Of the command; without one they go to the image's entrypoint, of which nothing is known."""
-    theirs = not spec.raw.get("command") and imagenames.has_entrypoint(str(spec.raw["image"]))
-    return () if theirs else spec.raw.get("args") or ()
+def _command(spec: podspec.Container) -> list[str]:
+    """All words of its first process, as far as they are known; empty for a program of the image's.
+
+    Arguments alone go to the image's entrypoint, of which nothing is known, or are the command.
+    """
+    image, given = spec.image, [str(word) for word in spec.raw.get("command") or ()]
+    arguments = [str(word) for word in spec.raw.get("args") or ()]
+    if given or (arguments and not imagenames.has_entrypoint(image)):
+        return [*given, *arguments]
+    return [] if arguments else list(imagenames.command(image))
+
+
+def _greeting(command: Sequence[str]) -> Behavior:
+    """The image hello-world holds nothing but its program."""
+    if tuple(command) != greeting.COMMAND:
+        return Behavior(listen=False, start_error=greeting.refusal(command[0]))
+    log = tuple(f"0 {line}" for line in greeting.TEXT.splitlines())
+    return Behavior(listen=False, exit_after_seconds=0.0, log=log)
+
+
+def _reader(pod: podspec.Pod, spec: podspec.Container, command: Sequence[str]) -> Behavior:
+    """A shell or an interpreter: nobody writes to it, and without an input it is done at once.
+
+    An input that stays open, or a terminal, keeps it waiting.
+    """
+    if not (spec.raw.get("tty") or spec.raw.get("stdin")):
+        return Behavior(listen=False, exit_after_seconds=0.0)
+    # Interactive shells ignore SIGTERM, whatever their number.
+    shell = PurePosixPath(command[0]).name in scripts.SHELLS and bool(spec.raw.get("tty"))
+    deaf = scripts.waits_without_handler(command) and _is_first_process(pod)
+    return Behavior(listen=False, ignores_term=shell or deaf)
 
 
 def _as_first_process(pod: podspec.Pod, spec: podspec.Container, said: Behavior) -> Behavior:
     """Plain shells and tools ignore SIGTERM as PID 1, unless a behaviour of their own is given."""
-    command = [*(spec.raw.get("command") or ()), *(spec.raw.get("args") or ())]
+    command = [str(word) for key in ("command", "args") for word in spec.raw.get(key) or ()]
     if not command:
         return said
-    trapped = any("trap " in str(word) for word in command)
-    alone = not pod.raw["spec"].get("shareProcessNamespace") and not pod.raw["spec"].get("hostPID")
-    if alone and not trapped and PurePosixPath(str(command[0])).name in UNHANDLED:
+    trapped = any("trap " in word for word in command)
+    if _is_first_process(pod) and not trapped and PurePosixPath(command[0]).name in UNHANDLED:
         return _ignoring_term(said)
     return said
+
+
+def _is_first_process(pod: podspec.Pod) -> bool:
+    """Whether its containers' programs are number 1, each in a PID namespace of its own."""
+    return not pod.raw["spec"].get("shareProcessNamespace") and not pod.raw["spec"].get("hostPID")
 
 
 def _ignoring_term(said: Behavior) -> Behavior:

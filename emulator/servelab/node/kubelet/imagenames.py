@@ -4,6 +4,7 @@ After ParseNormalizedNamed of github.com/distribution/reference.
 """
 
 import re
+from collections.abc import Mapping, Sequence
 
 _PART = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
 _LABEL = r"(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])"
@@ -14,11 +15,26 @@ _REFERENCE = re.compile(
 )
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 _HUB = "docker.io"
-# Official images that have no entrypoint (their Dockerfiles): arguments are the whole command.
-_BARE = (
-    *("almalinux", "alpine", "amazonlinux", "busybox", "debian", "fedora", "rockylinux", "ubuntu"),
-    *("gcc", "golang", "perl", "python", "ruby", "rust"),
-)
+# Official images that run their arguments as a command, and theirs if there are none (their
+# Dockerfiles; that of node has an entrypoint which comes to the same).
+_COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "almalinux": ("/bin/bash",),
+    "alpine": ("/bin/sh",),
+    "amazonlinux": ("/bin/bash",),
+    "busybox": ("sh",),
+    "debian": ("bash",),
+    "fedora": ("/bin/bash",),
+    "gcc": ("bash",),
+    "golang": ("bash",),
+    "hello-world": ("/hello",),
+    "node": ("node",),
+    "perl": ("perl", "-de0"),
+    "python": ("python3",),
+    "rockylinux": ("/bin/bash",),
+    "ruby": ("irb",),
+    "rust": ("bash",),
+    "ubuntu": ("/bin/bash",),
+}
 
 
 def wrong(image: str) -> str:
@@ -38,9 +54,14 @@ def wrong(image: str) -> str:
 
 def has_entrypoint(image: str) -> bool:
     """Whether an image has, or may have, a program of its own that arguments are given to."""
+    return not command(image)
+
+
+def command(image: str) -> Sequence[str]:
+    """What an image runs that is given neither command nor arguments; empty where not known."""
     domain, path = _split(image)
     name = path.partition("@")[0].partition(":")[0]
-    return domain != _HUB or name.removeprefix("library/") not in _BARE
+    return _COMMANDS.get(name.removeprefix("library/"), ()) if domain == _HUB else ()
 
 
 def _split(image: str) -> tuple[str, str]:

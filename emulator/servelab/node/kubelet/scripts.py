@@ -10,6 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 SHELLS = ("sh", "ash", "bash", "dash")
+# What reads a program from its input if it is given none. Ruby's alone handles SIGTERM.
+_READERS = (*SHELLS, "python", "python2", "python3", "node", "irb")
+_DEBUGGER = ("perl", "-de0")
+_HANDLES_TERM = "irb"
 MESSAGE_FILE = "/dev/termination-log"
 _BETWEEN = re.compile(r"(;|&&|\n)(?:\s*\n)*")
 # Anything but words between separators is a language of its own.
@@ -39,6 +43,18 @@ def read(command: Sequence[str], message_path: str = MESSAGE_FILE) -> Script | N
     parts = ["", *_BETWEEN.split(command[2]), ""]
     statements = zip(parts[:-1:2], parts[1::2], parts[2::2], strict=True)
     return _run(statements, message_path, stops="e" in command[1])
+
+
+def reads_input(command: Sequence[str]) -> bool:
+    """Whether it is a shell or an interpreter, called without anything to run."""
+    if tuple(command) == _DEBUGGER:
+        return True
+    return len(command) == 1 and PurePosixPath(command[0]).name in _READERS
+
+
+def waits_without_handler(command: Sequence[str]) -> bool:
+    """Whether it is one that has no handler for SIGTERM while it waits for its input."""
+    return reads_input(command) and PurePosixPath(command[0]).name != _HANDLES_TERM
 
 
 def _run(

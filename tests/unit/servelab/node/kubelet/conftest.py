@@ -260,14 +260,20 @@ class Play(Protocol):
 
 @pytest.fixture
 def play() -> Play:
-    """A pod of one busybox container "main" that behaves as the words say."""
+    """A pod of one container "main" that behaves as the words say, or its command or image.
+
+    It serves if none of these is given.
+    """
 
     def make(words: Mapping[str, Any] | None = None, scale: float = 1.0, **spec: Any) -> Player:
         container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent"}
-        container |= spec.pop("container", {})
+        given = spec.pop("container", {})
+        container |= given
+        if words is None and not given.keys() & {"command", "args", "image"}:
+            words = None if "containers" in spec else {}
         meta: dict[str, Any] = {"name": "p", "annotations": {}}
         meta["annotations"][names.IMAGES] = json.dumps(spec.pop("images", {}))
-        behaviors = spec.pop("behaviors", {}) | ({} if words is None else {"main": words})
+        behaviors = ({} if words is None else {"main": words}) | spec.pop("behaviors", {})
         meta["annotations"][names.BEHAVIOR] = json.dumps(behaviors)
         defaults = {"nodeName": "n", "restartPolicy": "Always", "terminationGracePeriodSeconds": 3}
         return Player(

@@ -356,7 +356,7 @@ def test_a_sidecar_stops_as_soon_as_the_engine_has_drained(
     make_pod: Any, make_engine: Any, player: Any
 ) -> None:
     raw = make_pod(**PROBED)
-    side = {"name": "side", "image": "busybox:1", "restartPolicy": "Always"}
+    side = {"name": "side", "image": "envoy:1", "restartPolicy": "Always"}
     raw["spec"] |= {"initContainers": [side], "terminationGracePeriodSeconds": 60}
     pod = player(raw, make_engine(), drain_s=4.0).run(130)
     assert pod.condition("Ready")["status"] == "True"

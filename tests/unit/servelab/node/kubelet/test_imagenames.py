@@ -60,3 +60,18 @@ def test_what_is_wrong_with_a_name_is_told(image: str, why: str) -> None:
 )
 def test_official_images_of_systems_and_languages_have_no_entrypoint(image: str, has: bool) -> None:
     assert imagenames.has_entrypoint(image) is has
+
+
+@pytest.mark.parametrize(
+    ("image", "command"),
+    [
+        ("busybox:1.37", ("sh",)),
+        ("docker.io/library/ubuntu", ("/bin/bash",)),
+        (f"debian@{DIGEST}", ("bash",)),
+        ("node", ("node",)),
+        ("nginx", ()),
+        ("quay.io/library/debian", ()),
+    ],
+)
+def test_official_images_have_a_command_of_their_own(image: str, command: tuple[str, ...]) -> None:
+    assert imagenames.command(image) == command

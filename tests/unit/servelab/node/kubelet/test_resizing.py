@@ -29,7 +29,7 @@ def test_before_its_containers_run_it_begins_and_is_done_at_once(play: Any) -> N
 
 
 def test_of_a_container_that_has_ended_what_it_would_have_is_told(play: Any) -> None:
-    second = {"name": "second", "image": "docker.io/library/busybox:1"}
+    second = {"name": "second", "image": "docker.io/library/busybox:1", "command": ["sleep", "99"]}
     pod = play(
         {"exitAfterSeconds": 1, "exitCode": 0},
         container={"resources": ASKED},

@@ -77,6 +77,68 @@ def test_arguments_are_the_command_of_an_image_without_an_entrypoint(
     assert play(restartPolicy="Never", container=container).run(6).status["phase"] == phase
 
 
+SHELLS = ("busybox", "alpine:3.22", "ubuntu", "debian:12", "python:3.13-slim", "node:24", "ruby")
+
+
+@pytest.mark.parametrize("image", SHELLS)
+def test_a_shell_or_interpreter_of_an_image_ends_at_once_without_an_input(
+    play: Any, image: str
+) -> None:
+    pod = play(restartPolicy="Never", container={"image": image}).run(6)
+    ended = pod.container()["state"]["terminated"]
+    assert (pod.status["phase"], ended["reason"], ended["exitCode"]) == (
+        "Succeeded",
+        "Completed",
+        0,
+    )
+    assert pod.logs == []
+
+
+def test_one_that_is_to_run_for_ever_is_started_again_and_again(play: Any) -> None:
+    pod = play(container={"image": "busybox:1"}).run(30)
+    assert pod.container()["restartCount"] > 1
+    assert pod.told("BackOff")
+
+
+@pytest.mark.parametrize("image", SHELLS)
+@pytest.mark.parametrize("open_", [{"stdin": True}, {"tty": True}, {"stdin": True, "tty": True}])
+def test_an_open_input_or_a_terminal_keeps_it_waiting(
+    play: Any, image: str, open_: dict[str, bool]
+) -> None:
+    probe = {"readinessProbe": {"tcpSocket": {"port": 80}, "periodSeconds": 1}}
+    pod = play(container={"image": image, **open_, **probe}).run(30)
+    assert "running" in pod.container()["state"]
+    assert not pod.container()["ready"], "a shell listens on no port"
+
+
+@pytest.mark.parametrize(("image", "code"), [("busybox", 137), ("python:3", 137), ("ruby:3", 143)])
+def test_one_that_waits_is_killed_unless_it_handles_sigterm(
+    play: Any, image: str, code: int
+) -> None:
+    pod = play(container={"image": image, "stdin": True, "tty": True}).run(5).delete()
+    assert pod.run(20).container()["state"]["terminated"]["exitCode"] == code
+
+
+@pytest.mark.parametrize("command", [["bash"], ["/bin/sh"], ["python3"]])
+def test_a_shell_by_name_is_one_in_any_image(play: Any, command: list[str]) -> None:
+    container = {"image": "nginx:1", "command": command}
+    assert play(restartPolicy="Never", container=container).run(6).status["phase"] == "Succeeded"
+
+
+def test_hello_world_greets_and_ends(play: Any) -> None:
+    pod = play(restartPolicy="Never", container={"image": "hello-world"}).run(6)
+    assert pod.status["phase"] == "Succeeded"
+    assert pod.logs[:2] == ["", "Hello from Docker!"]
+
+
+def test_hello_world_holds_no_other_program(play: Any) -> None:
+    container = {"image": "hello-world", "args": ["true"]}
+    pod = play(restartPolicy="Never", container=container).run(6)
+    ended = pod.container()["state"]["terminated"]
+    assert (pod.status["phase"], ended["exitCode"]) == ("Failed", 128)
+    assert 'exec: "true": executable file not found in $PATH' in ended["message"]
+
+
 def test_words_come_before_the_command(play: Any) -> None:
     pod = play({"exitAfterSeconds": 9}, container={"command": ["true"]}).run(6)
     assert "running" in pod.container()["state"]
