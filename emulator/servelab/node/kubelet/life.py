@@ -91,7 +91,7 @@ class PodLife:
         old, self.state.pod = self.state.pod, pod
         if not self.state.accepted_s:
             return
-        resizing.note_late(self.state, old)
+        resizing.begin(self.state, old)
         if pod.generation != old.generation or gates.moved(self.state, old):
             self.worker.poke(now_real_s)
 

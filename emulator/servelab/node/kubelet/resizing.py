@@ -37,36 +37,40 @@ def needs_restart(spec: podspec.Container, instance: runtime.Instance) -> bool:
     return any(policies.get(name) == _RESTART for name in changed)
 
 
+def begin(pod: state.State, old: podspec.Pod) -> None:
+    """The pod asks for other resources than before: told as it is heard, whatever it is at.
+
+    Of one that is over or ending no more follows (HandlePodUpdates, SyncTerminatingPod).
+    """
+    if not _resized(pod.pod, old):
+        return
+    _tell_started(pod)
+    if not pod.ending and pod.phase not in state.TERMINAL:
+        pod.resizing, pod.resized = pod.pod.generation, True
+
+
 def note(pod: state.State, snapshot: runtime.Snapshot) -> None:
-    """Tell that a resize begins, or that it is done; of what does not run, both at once."""
-    generation = pod.pod.generation
-    known, pod.sized = pod.sized, pod.pod
+    """A sync sees whether a resize is under way, or done: what does not run needs none."""
     if due(pod, snapshot) or _whole_is_due(pod):
-        if pod.resizing != generation:
-            pod.resizing = generation
-            pod.resized = True
-            _tell_started(pod)
-    elif pod.resizing or (known is not None and _resized(pod.pod, known)):
         if not pod.resizing:
+            # Asked for while nobody heard of it.
+            pod.resizing, pod.resized = pod.pod.generation, True
             _tell_started(pod)
+    elif pod.resizing:
         told = _told(pod.pod, snapshot)
         pod.emit(None, "ResizeCompleted", f"Pod resize completed: {told}")
         pod.resizing = 0
 
 
-def note_late(pod: state.State, old: podspec.Pod) -> None:
-    """A kubelet tells the beginning of a resize of a pod that is over, and does nothing."""
-    if pod.phase in state.TERMINAL and _resized(pod.pod, old):
-        _tell_started(pod)
-        pod.sized = pod.pod
-
-
 def _resized(pod: podspec.Pod, old: podspec.Pod) -> bool:
-    """Whether containers that there were ask for other resources now."""
+    """Whether the pod, or containers that there were, ask for other resources now."""
     if pod.generation == old.generation:
         return False
     before = {spec.name: spec.resources for spec in old.containers}
-    return any(before.get(spec.name, spec.resources) != spec.resources for spec in pod.containers)
+    whole = _whole(pod.raw["spec"]) != _whole(old.raw["spec"])
+    return whole or any(
+        before.get(spec.name, spec.resources) != spec.resources for spec in pod.containers
+    )
 
 
 def _tell_started(pod: state.State) -> None:

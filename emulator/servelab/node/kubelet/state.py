@@ -98,7 +98,6 @@ class State:
     given: Mapping[str, Any] | None = None  # the spec by which it was last given what it asks for
     resizing: int = 0  # the generation that asked for the resize under way
     resized: bool = False  # ever
-    sized: podspec.Pod | None = None  # as it was when its resources were last looked at
     resources: dict[str, Any] = field(default_factory=dict)  # of the pod as a whole, as told
     rows: list[dict[str, Any]] = field(default_factory=list)
     echoed: Mapping[str, Any] | None = None  # the last status that asked for a sync (see ``gates``)

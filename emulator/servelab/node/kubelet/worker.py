@@ -149,7 +149,8 @@ class Worker:
     def _report(self, now_s: float, snapshot: Snapshot, *, terminal: bool) -> str:
         """Renew what is told of the containers; returns the pod's phase."""
         pod, before = self.pod, dict(self.pod.told)
-        resizing.note(pod, snapshot)
+        if terminal:
+            pod.resizing = 0
         pod.restarting = restartall.asked(pod.pod, snapshot, before=pod.restarting)
         state.report(pod, snapshot, self.probers.judge(pod, snapshot, now_s))
         mains = tuple(spec.name for spec in pod.pod.containers if spec.main)
@@ -166,6 +167,7 @@ class Worker:
 
     def _sync(self, now_s: float, outcome: Outcome) -> Steps:
         pod = self.pod
+        resizing.note(pod, pod.snapshot)
         if self._report(now_s, pod.snapshot, terminal=False) in state.TERMINAL:
             outcome.terminal = True
             return now_s
