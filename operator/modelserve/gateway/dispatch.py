@@ -187,6 +187,8 @@ class Dispatcher:
             due_real_s = self.clock.real_s() + wire.SHARE_AWAITED_REAL_S
             machine = holding.Holding(unknown, self.clock.scale, due_real_s)
             self._holdings[key] = machine
+            # An operator may tell of a model that we see nothing of: then it is forgotten again.
+            self._deleted_real_s[key] = self.clock.real_s()
             if self._stopping:
                 machine.stop(self.clock.real_s())
         return machine

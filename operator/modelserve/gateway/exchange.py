@@ -56,6 +56,11 @@ class Exchange:
         ticket = dispatcher.arrive(self._route.key, len(self._call.body))
         try:
             return await self._serve(ticket)
+        except ConnectionError:
+            # Of the client's connection: the engine's failures have names of their own. Who leaves
+            # amid an answer is no error of ours, and the server would log what is raised as one.
+            self._code = CLIENT_LEFT
+            return self._unheard()
         finally:
             dispatcher.end(ticket)
             self._context.metrics.requests.labels(*self._series(), str(self._code)).inc()
@@ -69,7 +74,7 @@ class Exchange:
                 upstream, sent_real_s = await self._send(verdict)
             except (relay.Refused, relay.Reset) as error:
                 log.info("%s at %s: %s; trying again", self._route.key, verdict.name, error)
-                self._context.metrics.retries.labels(*self._labels).inc()
+                self._context.metrics.retries.labels(*self._series()).inc()
                 reached = isinstance(error, relay.Reset)
                 self._context.dispatcher.bounce(ticket, reached=reached)
                 continue
@@ -80,9 +85,6 @@ class Exchange:
                 response = await self._begin(verdict, ticket, upstream)
                 self._observe(ticket, sent_real_s, first_real_s)
                 return await self._relay(response, ticket, upstream)
-            except ConnectionError:
-                self._code = CLIENT_LEFT
-                raise
             finally:
                 upstream.close()
 
@@ -178,19 +180,26 @@ class Exchange:
             self._stream = response
             return await self._end_stream(answers.broken_off().to_event())
         # In the middle of something: only a cut connection says so for certain.
+        self._cut()
+        return response
+
+    def _unheard(self) -> web.StreamResponse:
+        """What is answered to somebody who has gone."""
+        self._cut()
+        return web.Response(status=CLIENT_LEFT)
+
+    def _cut(self) -> None:
         if self._request.transport is not None:
             self._request.transport.abort()
-        return response
 
     def _observe(self, ticket: dispatch.Ticket, sent_real_s: float, first_real_s: float) -> None:
         now_real_s = self._clock.real_s()
         seen = self._context.metrics
         before_real_s = sent_real_s - self._began_real_s - ticket.held_real_s
-        seen.hold_duration.labels(*self._labels).observe(ticket.held_real_s)
-        seen.first_byte.labels(*self._labels).observe(now_real_s - self._began_real_s)
-        seen.overhead.labels(*self._labels).observe(
-            max(0.0, before_real_s + now_real_s - first_real_s)
-        )
+        series = self._series()
+        seen.hold_duration.labels(*series).observe(ticket.held_real_s)
+        seen.first_byte.labels(*series).observe(now_real_s - self._began_real_s)
+        seen.overhead.labels(*series).observe(max(0.0, before_real_s + now_real_s - first_real_s))
 
 
 async def _error_event(upstream: relay.Upstream) -> bytes:

@@ -1,5 +1,6 @@
 """The port that only the operator uses: demand, fences, shares. Every call needs the token."""
 
+import contextlib
 import hmac
 import json
 from collections.abc import Awaitable, Callable
@@ -35,8 +36,10 @@ class InternalApi:
         """The stream of snapshots."""
         response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
         await response.prepare(request)
-        async for line in self._feed.lines():
-            await response.write(line)
+        # An operator that goes, or comes again, is no error.
+        with contextlib.suppress(ConnectionError):
+            async for line in self._feed.lines():
+                await response.write(line)
         return response
 
     async def fence(self, request: web.Request) -> web.Response:

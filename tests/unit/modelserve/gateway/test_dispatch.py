@@ -1,5 +1,6 @@
 """All models of a gateway: what stays of one that is deleted."""
 
+from modelserve.api import wire
 from modelserve.api.keys import Key
 from modelserve.decide import fleet, holding
 from modelserve.gateway import dispatch
@@ -50,3 +51,24 @@ async def test_a_model_that_came_again_keeps_its_counters() -> None:
     await clock.advance(2 * dispatch.FORGET_REAL_S)
     made.advance()
     assert dict(made.items())[KEY].arrivals == 1
+
+
+async def test_models_that_only_the_operator_told_of_are_forgotten() -> None:
+    clock = ManualClock()
+    made = dispatch.Dispatcher(clock)
+    for number in range(20):
+        made.share(wire.Share("default", f"gone-{number}", 4))
+        made.fence(wire.FenceRequest("default", f"fenced-{number}", f"f{number}", ("u",)))
+    await clock.advance(dispatch.FORGET_REAL_S)
+    made.advance()
+    assert dict(made.items()) == {}
+
+
+async def test_a_model_that_the_operator_told_of_first_stays() -> None:
+    clock = ManualClock()
+    made = dispatch.Dispatcher(clock)
+    made.share(wire.Share(KEY.namespace, KEY.name, 4))
+    made.update(KEY, holding.Terms(), [READY])
+    await clock.advance(dispatch.FORGET_REAL_S)
+    made.advance()
+    assert dict(made.items())[KEY].share == 4

@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import logging
+import socket
+import struct
 from typing import Any
 
 import aiohttp
@@ -156,6 +159,44 @@ async def test_a_client_that_leaves_in_the_middle_of_a_stream_cancels_it(lab: An
     await engine.cancelled.wait()
     await lab.until(lambda: lab.gateway.dispatcher.in_flight == 0)
     assert lab.gateway.dispatcher.held == 0
+
+
+async def test_a_client_that_leaves_as_more_comes_from_the_engine_is_no_error(
+    lab: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    streams: list[web.StreamResponse] = []
+
+    async def stream(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        await response.write(EVENTS[0])
+        streams.append(response)
+        await engine.go_on.wait()
+        return response
+
+    engine = await lab.engine()
+    engine.handler = stream
+    lab.pod("a", engine.address)
+    with socket.create_connection(lab.gateway.address) as client:
+        await told(client, EVENTS[0])
+        # In this order, and before the gateway hears of either.
+        await streams[0].write(EVENTS[3])
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await lab.until(lambda: lab.gateway.dispatcher.in_flight == 0)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+    async with lab.session.get(lab.url + "/metrics") as response:
+        assert 'requests_total{code="499"' in await response.text()
+
+
+async def told(client: socket.socket, wanted: bytes) -> None:
+    """Ask for a stream, and read until that has come."""
+    body = json.dumps({"model": "llama", "messages": [{}], "stream": True}).encode()
+    head = "POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    client.setblocking(False)
+    got = b""
+    while wanted not in got:
+        got += await asyncio.get_running_loop().sock_recv(client, 4096)
 
 
 async def test_requests_past_the_room_wait_for_it_in_order(lab: Any) -> None:

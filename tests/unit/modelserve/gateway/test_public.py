@@ -4,10 +4,11 @@ import asyncio
 import gzip
 import io
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yarl
+from aiohttp import web
 
 from modelserve import ports
 from modelserve.api.keys import Key
@@ -173,6 +174,37 @@ async def test_a_request_that_outlives_its_model_brings_no_series_back(lab: Any)
     asking = asyncio.create_task(lab.asked())
     await lab.until(lambda: lab.gateway.dispatcher.held == 1)
     lab.cluster.remove(ports.MODELSERVES, "default", "llama")
+    assert (await asking)[0] == 404
+    assert "llama" not in await scrape(lab)
+
+
+async def test_an_answer_that_begins_after_its_models_end_brings_no_series_back(lab: Any) -> None:
+    engine = await lab.engine()
+    engine.handler = engine.wait
+    lab.pod("a", engine.address)
+    asking = asyncio.create_task(lab.asked())
+    await engine.asked.wait()
+    lab.cluster.remove(ports.MODELSERVES, "default", "llama")
+    await lab.until(lambda: not list(lab.gateway.view.table))
+    engine.go_on.set()
+    assert (await asking)[0] == 200
+    assert "llama" not in await scrape(lab)
+
+
+async def test_a_reset_after_its_models_end_brings_no_series_back(lab: Any) -> None:
+    engine = await lab.engine()
+    lab.pod("a", engine.address)
+
+    async def reset(request: web.Request) -> web.StreamResponse:
+        await engine.go_on.wait()
+        return cast(web.StreamResponse, await engine.reset(request))
+
+    engine.handler = reset
+    asking = asyncio.create_task(lab.asked())
+    await engine.asked.wait()
+    lab.cluster.remove(ports.MODELSERVES, "default", "llama")
+    await lab.until(lambda: not list(lab.gateway.view.table))
+    engine.go_on.set()
     assert (await asking)[0] == 404
     assert "llama" not in await scrape(lab)
 
