@@ -253,6 +253,10 @@ class DemandSource(Protocol):
         """Tell gateways, by name, the most requests each may have in flight at a replica."""
         ...
 
+    def forget(self, namespace: str, name: str) -> None:
+        """The model is gone; one of its name is told of anew."""
+        ...
+
 
 class EventSink(Protocol):
     """Kubernetes Events, aggregated by the adapter; never fails its caller."""

@@ -18,6 +18,8 @@ Key = TypeVar("Key", bound=Hashable)
 
 BACK_OFF_REAL_S = 0.05
 BACK_OFF_MOST_REAL_S = 60.0
+# So many entries of the heap may be out of date before they are looked through.
+SPARE = 64
 
 _log = logging.getLogger(__name__)
 
@@ -82,6 +84,11 @@ class Schedule(Generic[Key]):
         for table in (self.due_real_s, self.failures, self.not_before_real_s):
             table.pop(key, None)
 
+    @property
+    def entries(self) -> int:
+        """What is kept, overtaken entries too."""
+        return len(self._heap)
+
     def next_at_real_s(self) -> float | None:
         """When the next key falls due; None if none will by itself."""
         while self._heap:
@@ -101,6 +108,21 @@ class Schedule(Generic[Key]):
     def _push(self, key: Key, at_real_s: float) -> None:
         self._order += 1
         heapq.heappush(self._heap, (at_real_s, self._order, key))
+        if len(self._heap) > SPARE + 2 * len(self.due_real_s):
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Drop what something sooner has overtaken.
+
+        A key that is worked on ten times a second and wants to come back in an hour would leave
+        36,000 entries behind, each until its hour is over.
+        """
+        first: dict[Key, tuple[float, int, Key]] = {}
+        for entry in sorted(self._heap):
+            at_real_s, _, key = entry
+            if self.due_real_s.get(key) == at_real_s and key not in self.running:
+                first.setdefault(key, entry)
+        self._heap = list(first.values())
 
 
 class WorkQueue(Generic[Key]):

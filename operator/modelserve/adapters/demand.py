@@ -28,6 +28,8 @@ OnSnapshot = Callable[[ports.GatewayView, ports.GatewayView | None], None]
 OnTurnout = Callable[[frozenset[str]], None]
 
 _SWEEP_REAL_S = 1.0
+# What a gateway that has answered nothing yet was told: epoch and share.
+_UNTOLD = ("", 0)
 _ANSWER = aiohttp.ClientTimeout(total=wire.FENCE_ANSWER_REAL_S)
 
 
@@ -151,9 +153,21 @@ class Gateways:
             for gateway, link in links_.items()
             if self._shares.get((gateway, namespace, name)) != (link.epoch, shares[gateway])
         }
+        for gateway in due:
+            self._shares.setdefault((gateway, namespace, name), _UNTOLD)
         await asyncio.gather(
             *(self._share(k, link, namespace, name, shares[k]) for k, link in due.items())
         )
+
+    def forget(self, namespace: str, name: str) -> None:
+        """The model is gone: gateways forget its share, and one of its name is told of anew."""
+        for gateway in self._links:
+            self._shares.pop((gateway, namespace, name), None)
+
+    @property
+    def shares_told(self) -> int:
+        """Shares that gateways were told, one of each model."""
+        return len(self._shares)
 
     def sweep(self) -> None:
         """Report what changed by time alone since the last time; ``run`` does it every second."""
@@ -226,10 +240,12 @@ class Gateways:
     async def _share(
         self, gateway: str, link: links.Link, namespace: str, name: str, n_in_flight: int
     ) -> None:
-        epoch = link.epoch
+        epoch, told = link.epoch, (gateway, namespace, name)
         body = wire.Share(namespace, name, n_in_flight).to_json()
-        if await self._post(link, wire.SHARE_PATH, body) is not None:
-            self._shares[gateway, namespace, name] = epoch, n_in_flight
+        answer = await self._post(link, wire.SHARE_PATH, body)
+        # The model, or the gateway, may be gone by now.
+        if answer is not None and told in self._shares:
+            self._shares[told] = epoch, n_in_flight
 
     def _forget_shares(self, gateway: str) -> None:
         self._shares = {k: v for k, v in self._shares.items() if k[0] != gateway}

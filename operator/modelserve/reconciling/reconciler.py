@@ -89,6 +89,7 @@ class Reconciler:
             # Children go by their owner references.
             self.memories.pop(key, None)
             self.telemetry.forget(key)
+            self._demand.forget(key.namespace, key.name)
             return None
         memory = self._memory(key, modelserve)
         self._assess(key, memory, modelserve)

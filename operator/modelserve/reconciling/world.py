@@ -42,6 +42,8 @@ class World:
 
     def put_modelserve(self, body: ports.Object) -> bool:
         """Remember it unless what is known is as new. Returns whether anything changed."""
+        if body["metadata"]["uid"] in self._deleted:
+            return False
         return self._put(self.modelserves, Key.of(body), body)
 
     def modelserve(self, key: Key) -> ports.Object:
@@ -81,6 +83,7 @@ class World:
     def drop_modelserve(self, body: ports.Object) -> Key:
         """It is gone; its children follow by garbage collection."""
         key = Key.of(body)
+        self._remember_deleted(Uid(body["metadata"]["uid"]))
         known = self.modelserves.get(key)
         if known is not None and known["metadata"]["uid"] == body["metadata"]["uid"]:
             del self.modelserves[key]
@@ -205,7 +208,7 @@ class World:
             self.claims[uid] = claim
 
     def _remember_deleted(self, uid: Uid) -> None:
-        """Late news of a deleted pod must not bring it back."""
+        """Late news of what is deleted, or a late answer to a write, must not bring it back."""
         self._deleted[uid] = None
         if len(self._deleted) > 4096:
             del self._deleted[next(iter(self._deleted))]

@@ -59,6 +59,9 @@ class Gateways:
     async def share(self, namespace: str, name: str, shares: Mapping[str, int]) -> None:
         self.shares[name] = shares
 
+    def forget(self, namespace: str, name: str) -> None:
+        self.shares.pop(name, None)
+
     def _view(self, gateway: str, models: Mapping[str, wire.ModelDemand]) -> ports.GatewayView:
         told = tuple(models.values())
         snapshot = wire.DemandSnapshot(gateway, "epoch", self.sequence, told)

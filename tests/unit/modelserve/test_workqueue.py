@@ -51,6 +51,18 @@ def test_a_done_key_comes_back_when_it_asked_to() -> None:
     assert (queue.take(2.9), queue.take(3)) == (None, "a")
 
 
+def test_keys_that_are_worked_on_before_they_are_due_leave_nothing_behind() -> None:
+    queue = schedule()
+    for turn in range(2000):
+        for key in ("a", "b", "c"):
+            queue.mark(key, turn)
+        while (taken := queue.take(turn)) is not None:
+            # One wants to come back at a fixed time, the others later and later.
+            queue.done(taken, 5000 if taken == "a" else turn + 3600)
+    assert queue.entries <= workqueue.SPARE + 2 * 3
+    assert (queue.next_at_real_s(), queue.take(5000), queue.take(5000)) == (5000, "a", None)
+
+
 def test_the_key_due_longest_is_taken_first() -> None:
     queue = schedule()
     queue.mark("b", 2)

@@ -352,6 +352,32 @@ async def test_a_share_is_told_once_and_again_after_a_restart(
         assert len(gateway.asked) == 1
 
 
+async def test_of_models_that_are_gone_no_share_is_remembered(
+    cluster: testing.MemoryCluster, operator: Operator
+) -> None:
+    async with Gateway(cluster, "g1") as gateway:
+        await testing.settle()
+        for number in range(10):
+            await operator.gateways.share("ns", f"m{number}", {"g1": 4})
+            operator.gateways.forget("ns", f"m{number}")
+        assert operator.gateways.shares_told == 0
+        # One of the same name that comes again is told of, as the gateway may have forgotten it.
+        await operator.gateways.share("ns", "m0", {"g1": 4})
+        assert len(gateway.asked) == 11
+
+
+async def test_a_model_that_goes_while_its_share_is_told_is_not_remembered(
+    cluster: testing.MemoryCluster, operator: Operator
+) -> None:
+    async with Gateway(cluster, "g1"):
+        await testing.settle()
+        telling = asyncio.create_task(operator.gateways.share("ns", "llama", {"g1": 4}))
+        await asyncio.sleep(0)
+        operator.gateways.forget("ns", "llama")
+        await telling
+        assert operator.gateways.shares_told == 0
+
+
 async def test_a_lease_without_an_address_is_left_aside(
     cluster: testing.MemoryCluster, operator: Operator
 ) -> None:

@@ -214,6 +214,18 @@ async def test_a_wake_by_hand_wakes_once(stage: Stage) -> None:
     assert await stage.replicas() == 0
 
 
+async def test_nothing_is_remembered_of_models_that_are_gone(stage: Stage) -> None:
+    for number in range(5):
+        await stage.apply(f"m{number}")
+        await stage.turn(f"m{number}")
+        await stage.clock.advance(0)
+        assert f"m{number}" in stage.gateways.shares
+        await stage.cluster.delete(ports.MODELSERVES, "default", f"m{number}")
+        await stage.turn(f"m{number}")
+    assert list(stage.reconciler.memories) == list(stage.world.modelserves)
+    assert list(stage.gateways.shares) in ([], ["llama"])
+
+
 async def test_gateways_are_told_their_shares(stage: Stage) -> None:
     stage.gateways.live = ("gateway-0", "gateway-1")
     await stage.turn()

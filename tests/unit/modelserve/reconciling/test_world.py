@@ -27,6 +27,20 @@ def deployment(version: int, replicas: int = 0, uid: str = "d1") -> dict[str, An
     return {"metadata": metadata, "spec": {"replicas": replicas}}
 
 
+def modelserve(version: int, uid: str = "m1") -> dict[str, Any]:
+    meta = {"name": "llama", "namespace": "default", "uid": uid, "resourceVersion": str(version)}
+    return {"metadata": meta, "spec": {}}
+
+
+def test_an_answer_that_comes_after_the_end_does_not_bring_a_modelserve_back() -> None:
+    known = World()
+    known.put_modelserve(modelserve(1))
+    known.drop_modelserve(modelserve(3))
+    assert not known.put_modelserve(modelserve(2))
+    assert known.modelserves == {}
+    assert known.put_modelserve(modelserve(4, uid="m2"))
+
+
 def scale(version: int, replicas: int, uid: str = "d1") -> dict[str, Any]:
     return {
         "metadata": {"uid": uid, "resourceVersion": str(version)},
