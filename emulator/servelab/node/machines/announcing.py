@@ -48,8 +48,14 @@ class Announcer:
         self._clock = clock
         self._nodes = nodes
         self._cut_off = cut_off
-        self._told: set[str] = set()  # UIDs of those whose CSINode is still to be written
+        # UIDs of those whose CSINode is still to be written, by name.
+        self._told: dict[str, str] = {}
         self._came: asyncio.Queue[tuple[str, float]] = asyncio.Queue()
+
+    @property
+    def remembered(self) -> int:
+        """Nodes of which something is still to be told."""
+        return len(self._told)
 
     def came(self, name: str, wait_real_s: float = SETTLE_REAL_S) -> None:
         """Tell of its start, if that was not told before."""
@@ -66,6 +72,7 @@ class Announcer:
             await self._clock.sleep_real(max(0.0, due_real_s - self._clock.real_s()))
             known = self._nodes.get(name)
             if known is None:
+                self._told.pop(name, None)
                 continue
             try:
                 done = not self._cut_off(name) and await self._start(known)
@@ -87,12 +94,12 @@ class Announcer:
             owners = (owner["uid"] for owner in found["metadata"].get("ownerReferences") or ())
             return meta["uid"] in owners  # Else it goes, with a node of that name that is gone.
         except errors.NotFound:
-            if meta["uid"] not in self._told:
-                self._told.add(meta["uid"])
+            if self._told.get(known.name) != meta["uid"]:
+                self._told[known.name] = meta["uid"]
                 tell_start(known)
             await known.sink.flush()
             await self._cluster.create(ports.CSI_NODES, None, render_csi_node(known.object))
-            self._told.discard(meta["uid"])
+            self._told.pop(known.name, None)
             return True
 
     async def _cordons(self) -> None:

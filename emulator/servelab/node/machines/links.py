@@ -48,6 +48,11 @@ class Links:
             self.declare(stated, now_s)
             self.tell()
 
+    @property
+    def slowed(self) -> int:
+        """How many links are slower than stated, counted once for each who has them so."""
+        return len(self._slowed)
+
     def _slowness(self, name: str) -> float:
         found = (f for (_, link), f in self._slowed.items() if f"{name}/".startswith(f"{link}/"))
         return max(found, default=1.0)
@@ -58,6 +63,8 @@ class Links:
         self._names.difference_update(gone)
         for name in gone:
             self._stated.pop(name, None)
+        for owner, link in [key for key in self._slowed if f"{key[1]}/".startswith(f"{within}/")]:
+            del self._slowed[owner, link]
         self.shared.drop_links(gone)
 
 

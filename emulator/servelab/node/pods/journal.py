@@ -42,6 +42,11 @@ class Journal:
     closed: bool = False
     _readers: list[Callable[[Line | None], None]] = field(default_factory=list)
 
+    @property
+    def followers(self) -> int:
+        """How many follow it."""
+        return len(self._readers)
+
     def append(self, at_s: float, text: str) -> None:
         """Add a line and hand it to whoever follows."""
         line = Line(at_s, text)

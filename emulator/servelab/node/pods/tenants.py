@@ -131,8 +131,8 @@ class Tenants:
     async def _give(self, found: runner.PodRunner, node: machine.Machine) -> None:
         """The pod's GPUs, by its requests or its claims, are told on it."""
         pod = found.pod.raw
-        if (spec := self._spec(node.facts.pool)) is None:
-            return
+        if (spec := self._spec(node.facts.pool)) is None or found.pod.uid not in self._by_uid:
+            return  # It may be gone already: what it got now nobody would take back.
         ids = node.given.take(pod, slots.of_node(node.name, spec, node.facts.gpu))
         if not ids and spec.devices == "DRA":
             ids = tuple(await claiming.gpus_of(self._services.cluster, pod, node.name, spec))

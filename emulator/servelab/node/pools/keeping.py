@@ -61,6 +61,11 @@ class PoolKeeper:
         specs = (self.spec(pool["metadata"]["name"]) for pool in self._pools.items())
         return any(spec is not None and spec.elastic is not None for spec in specs)
 
+    @property
+    def remembered(self) -> int:
+        """How many pools and nodes something is remembered of, those that are gone too."""
+        return len(self._read) + len(self._growths) + len(self._seen) + self._upkeep.remembered
+
     def pool(self, name: str) -> ports.Object | None:
         """The pool, if there is one of that name."""
         return self._pools.get(None, name)
@@ -230,6 +235,8 @@ class PoolKeeper:
         """Drain the nodes of pools that are gone; returns when to look at them again."""
         for name in self._growths.keys() - standing:
             del self._growths[name]
+        for name in self._read.keys() - standing:
+            del self._read[name]
         told = (node["metadata"]["labels"].get(names.LABEL_POOL) for node in self._nodes.items())
         due_s = NEVER
         for name in sorted({name for name in told if name and self.keeps(name)} - standing):
@@ -240,7 +247,8 @@ class PoolKeeper:
         """Pods whose machine is gone for good go as well."""
         there = {node["metadata"]["name"] for node in self._nodes.items()}
         lost = self._seen - there - self._standing
-        if lost:
+        # Others of the same name may stand where some have gone.
+        if lost or self._upkeep.remembered > len(there):
             self._upkeep.keep({node["metadata"]["uid"] for node in self._nodes.items()})
         on_them = [pod for pod in pods if pod["spec"].get("nodeName") in lost]
         await self._drainer.lost(on_them)

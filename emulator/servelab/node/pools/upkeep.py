@@ -34,6 +34,11 @@ class Upkeep:
         # What nodes were like, by UID, when nothing was wrong with them.
         self._right: dict[str, tuple[object, ...] | None] = {}
 
+    @property
+    def remembered(self) -> int:
+        """How many nodes something is remembered of, those that are gone too."""
+        return max(len(self._right), len(self._published))
+
     def keep(self, uids: Collection[str]) -> None:
         """Remember nothing of other nodes than these."""
         self._right = {uid: look for uid, look in self._right.items() if uid in uids}

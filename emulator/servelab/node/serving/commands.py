@@ -12,7 +12,7 @@ from aiohttp import web
 
 from modelserve import errors
 from servelab.node.pods import journal
-from servelab.node.serving import channels, dialogue, entering, hosting, inspecting
+from servelab.node.serving import channels, dialogue, entering, following, hosting, inspecting
 from servelab.node.shell import inside, programs, running, terminal
 
 POD_MISSING = "pod does not exist"
@@ -197,13 +197,9 @@ class Commands:
 
     async def _attach(self, streams: channels.Channels, found: hosting.Found) -> None:
         logs = found.served.journals.setdefault(found.container.name, journal.Journal())
-        lines: asyncio.Queue[journal.Line | None] = asyncio.Queue()
-        stop = logs.follow(lines.put_nowait)
-        try:
-            while (line := await lines.get()) is not None:
+        with following.Follower(logs) as follower:
+            while (line := await follower.next()) is not None:
                 await streams.out(line.render(timestamps=False).encode())
-        finally:
-            stop()
         await streams.finish(channels.ended((), 0))
 
     async def write(self, streams: channels.Channels, done: inside.Result, *, tty: bool) -> None:

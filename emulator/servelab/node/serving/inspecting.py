@@ -19,6 +19,8 @@ from servelab.node.serving import engines, hosting
 LEAST_WINDOW_REAL_S = 0.15
 # Older ones tell of another time.
 LONGEST_WINDOW_REAL_S = 60.0
+# With fewer pods in mind nobody looks which of them are gone.
+LEAST_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Inspector:
         self._sorted_unix_s = 0.0
         self._by_node: dict[str, list[hosting.ServedPod]] = {}
         self._engines: dict[str, tuple[podspec.Pod, tuple[engines.Engine, ...]]] = {}
+        self._most_engines = LEAST_KEPT
 
     @property
     def host(self) -> hosting.Host:
@@ -58,8 +61,7 @@ class Inspector:
             self._now if now - self._now.at_unix_s < LONGEST_WINDOW_REAL_S else Look(now, loads)
         )
         self._before, self._now = before, Look(now, loads)
-        uids = {served.pod.uid for served in self._host.served()}
-        self._engines = {uid: kept for uid, kept in self._engines.items() if uid in uids}
+        self._forget()
 
     def pods_of(self, node: str) -> Sequence[hosting.ServedPod]:
         """The pods of a node, the oldest first."""
@@ -95,7 +97,21 @@ class Inspector:
             node = self._host.served_nodes().get(pod.node)
             found = () if node is None else engines.of(pod, node_gpu(node), mig_profile(node))
             known = self._engines[pod.uid] = (pod, found)
+            if len(self._engines) > self._most_engines:
+                # Who only forwards ports never refreshes.
+                self._forget()
         return known[1]
+
+    @property
+    def remembered(self) -> int:
+        """Pods whose engines are kept in mind."""
+        return len(self._engines)
+
+    def _forget(self) -> None:
+        """Pods that are gone."""
+        uids = {served.pod.uid for served in self._host.served()}
+        self._engines = {uid: kept for uid, kept in self._engines.items() if uid in uids}
+        self._most_engines = max(LEAST_KEPT, 2 * len(self._engines))
 
     def used_by(self, found: hosting.Found) -> usage.Usage:
         """What a container uses."""

@@ -1,6 +1,6 @@
 """Container logs, with a kubelet's options, answers and refusals."""
 
-import asyncio
+import contextlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,7 +10,7 @@ from modelserve import errors
 from modelserve.api import timestamps
 from servelab.node.pods import journal
 from servelab.node.rules import wording
-from servelab.node.serving import hosting
+from servelab.node.serving import following, hosting
 
 # What a kubelet says in place of the reason.
 _WAITS = {
@@ -57,7 +57,7 @@ async def container_logs(request: web.Request, host: hosting.Host) -> web.Stream
     if query.previous and "running" in state:
         return _whole(found.previous or (), query)
     if query.follow and "running" in state:
-        return await _follow(request, found, query)
+        return await _follow(request, found, query, host)
     return _whole(found.lines, query)
 
 
@@ -142,26 +142,27 @@ def _whole(lines: Iterable[journal.Line], query: journal.Query) -> web.Response:
 
 
 async def _follow(
-    request: web.Request, found: journal.Journal, query: journal.Query
+    request: web.Request, found: journal.Journal, query: journal.Query, host: hosting.Host
 ) -> web.StreamResponse:
     response = web.StreamResponse()
     response.content_type = "text/plain"
     response.enable_chunked_encoding()
     await response.prepare(request)
-    lines: asyncio.Queue[journal.Line | None] = asyncio.Queue()
-    stop = found.follow(lines.put_nowait)
+
+    def there() -> bool:
+        return request.transport is not None and not request.transport.is_closing()
+
     left = query.limit_bytes
-    try:
+    # Who leaves as something is written to him ends it as well.
+    with following.Follower(found) as follower, contextlib.suppress(ConnectionError):
         for line in journal.select(found.lines, query):
             left = await _send(response, line, query, left)
         while left is None or left > 0:
-            following = await lines.get()
-            if following is None:
+            coming = await follower.next_while(there, host.sleep_real)
+            if coming is None:
                 break
-            left = await _send(response, following, query, left)
+            left = await _send(response, coming, query, left)
         await response.write_eof()
-    finally:
-        stop()
     return response
 
 

@@ -178,6 +178,22 @@ async def test_the_answer_to_a_pods_removal_is_waited_for_though_the_watch_has_t
         await until(lambda: cluster.told == [True])
 
 
+async def test_pods_that_come_and_go_leave_nothing_on_their_node() -> None:
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
+        node = kept.served_nodes()["dgx-0"]
+        for _ in range(5):
+            # Both are told in one breath: nothing of the pod has begun before its end.
+            await cluster.create(ports.PODS, "default", pod(["sleep", "99"]))
+            await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+            await clock.advance(0.5)
+        one = await placed(cluster, kept)
+        await live_on(clock, [one])
+        await cluster.delete(ports.PODS, "default", "p", grace_s=0)
+        await live_on(clock, [one])
+        assert (node.given.by_pod, list(kept.served())) == ({}, [])
+
+
 async def faults(cluster: testing.MemoryCluster, *listed: ports.Object) -> None:
     """What goes wrong in the pool from now on."""
     await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"faults": list(listed)}})
@@ -185,14 +201,18 @@ async def faults(cluster: testing.MemoryCluster, *listed: ports.Object) -> None:
 
 async def placed(cluster: testing.MemoryCluster, kept: emulator.Emulator) -> Pod:
     """A pod called p with all GPUs of the node, that ignores SIGTERM."""
-    asked = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
-    container = {"name": "c", "image": "busybox:1", "command": ["sleep", "99"], "resources": asked}
-    meta = {"name": "p", "namespace": "default"}
-    spec = {"nodeName": "dgx-0", "terminationGracePeriodSeconds": 3}
-    pod = {"metadata": meta, "spec": spec | {"containers": [container]}}
-    uid = (await cluster.create(ports.PODS, "default", pod))["metadata"]["uid"]
+    made = await cluster.create(ports.PODS, "default", pod(["sleep", "99"]))
+    uid = made["metadata"]["uid"]
     await until(lambda: any(found.pod.uid == uid for found in kept.served()))
     return weakref.ref(next(found for found in kept.served() if found.pod.uid == uid))
+
+
+def pod(command: Sequence[str]) -> ports.Object:
+    asked = {"requests": {"nvidia.com/gpu": "8"}, "limits": {"nvidia.com/gpu": "8"}}
+    container = {"name": "c", "image": "busybox:1", "command": command, "resources": asked}
+    meta = {"name": "p", "namespace": "default"}
+    spec = {"nodeName": "dgx-0", "terminationGracePeriodSeconds": 3, "containers": [container]}
+    return {"metadata": meta, "spec": spec}
 
 
 def running(pod: runner.PodRunner) -> list[runtime.Instance]:

@@ -205,3 +205,19 @@ async def test_a_cordon_taken_back_between_two_looks_is_not_told(place: Place) -
 def _away(call: Any) -> None:
     if call.resource is ports.CSI_NODES:
         raise errors.Unavailable("away")
+
+
+async def test_nodes_that_go_before_all_is_told_are_forgotten(place: Place) -> None:
+    def busy(call: apiserver.Call) -> None:
+        if call.resource == ports.CSI_NODES and call.verb == "create":
+            raise errors.Forbidden("not yet", 403)
+
+    place.cluster.before_call = busy
+    async with place.running():
+        for number in range(5):
+            await place.come(f"n-{number}")
+            await place.clock.advance(2)
+        assert place.announcer.remembered
+        place.nodes.clear()
+        await place.clock.advance(60)
+    assert place.announcer.remembered == 0

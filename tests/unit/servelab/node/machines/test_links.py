@@ -241,3 +241,12 @@ def test_what_starts_later_is_slow_too_and_the_slowest_counts() -> None:
     read = transfers.Work(10.0, 100.0, (transfers.Stage(100.0, ("node/n/read/p/nvme",)),))
     node.start("n/load/u", read, 0.0)
     assert node.ends_at_s("n/load/u") == pytest.approx(50)
+
+
+def test_what_was_slow_on_nodes_that_are_gone_is_forgotten() -> None:
+    every = links.Links()
+    for number in range(10):
+        node = every.of(f"n-{number}")
+        node.slow("pod", "registry", 5.0, 0.0)
+        node.close(1.0)
+    assert every.slowed == 0

@@ -49,3 +49,32 @@ async def test_labels_of_slices_go_when_the_gpus_are_whole_again(grounds: Any) -
     labels, capacity = grounds.node()["metadata"]["labels"], grounds.node()["status"]["capacity"]
     assert capacity["nvidia.com/gpu"] == "8"
     assert not any("mig-3g" in key for key in (*labels, *capacity))
+
+
+async def test_of_pools_and_nodes_that_are_gone_nothing_is_remembered(grounds: Any) -> None:
+    for number in range(5):
+        grounds.pool(f"p{number}", nodes=3, drain={"noticeSeconds": 0})
+        await grounds.reconcile()
+        await grounds.reconcile()
+        assert grounds.keeper.spec(f"p{number}") is not None
+        pool = dict(grounds.stores["gpupools"].get(None, f"p{number}"))
+        grounds.tell("gpupools", pool, gone=True)
+        for _ in range(3):
+            await grounds.reconcile(after=2.0)
+        assert grounds.node_names() == []
+    assert grounds.keeper.remembered == 0
+
+
+async def test_of_nodes_that_others_of_their_name_replaced_nothing_is_remembered(
+    grounds: Any,
+) -> None:
+    grounds.pool(nodes=2)
+    for number in range(20):
+        await grounds.reconcile()
+        await grounds.reconcile()
+        node = copy.deepcopy(dict(grounds.node()))
+        node["metadata"]["uid"] = f"u{number}"
+        grounds.tell("nodes", node)
+    await grounds.reconcile()
+    # The pool, two nodes, and how they were when they were right.
+    assert grounds.keeper.remembered <= 1 + 2 + 3

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import pytest
-from aiohttp import test_utils
+from aiohttp import test_utils, web
 
 from modelserve.api import names
 from servelab.engine import metering
@@ -197,10 +197,17 @@ def host() -> Host:
     return Host([Pod(engine), Pod(plain)], {"dgx-0": Node()})
 
 
+class Server(test_utils.TestServer):
+    """As the process serves it: a handler goes on when its client leaves."""
+
+    async def _make_runner(self, **given: Any) -> web.BaseRunner:
+        return await super()._make_runner(**{**given, "handler_cancellation": False})
+
+
 @pytest.fixture
 async def http(host: Host) -> AsyncIterator[test_utils.TestClient[Any, Any]]:
     kubelet = server.KubeletServer(inspecting.Inspector(host), server.Options(access=None))
-    async with test_utils.TestClient(test_utils.TestServer(kubelet.app)) as found:
+    async with test_utils.TestClient(Server(kubelet.app)) as found:
         yield found
 
 

@@ -1,12 +1,13 @@
 """Port-forward: to the engine's real address, and refused where nothing listens."""
 
 import asyncio
+import dataclasses
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from servelab.node.serving import forwarding
+from servelab.node.serving import forwarding, inspecting
 
 PATH, VERSION = "/portForward/default/llm", "portforward.k8s.io"
 
@@ -116,3 +117,13 @@ def test_streams_without_sense_are_not_taken(headers: dict[str, str]) -> None:
 async def test_a_pod_that_is_not_there_is_not_found(http: Any) -> None:
     answer = await http.post("/portForward/default/nope")
     assert (answer.status, await answer.text()) == (404, "pod does not exist")
+
+
+def test_of_pods_that_are_gone_no_engine_is_remembered(host: Any) -> None:
+    inspector = inspecting.Inspector(host)
+    forwards, one = forwarding.Forwarding(inspector), host.pods[0]
+    for number in range(5 * inspecting.LEAST_KEPT):
+        pod = dataclasses.replace(one.pod, uid=f"u{number}")
+        host.pods = [dataclasses.replace(one, pod=pod)]
+        forwards.address(host.pods[0], 8000)
+    assert inspector.remembered <= inspecting.LEAST_KEPT

@@ -1,13 +1,14 @@
 """Container logs as kubectl asks for them."""
 
 import asyncio
+import logging
 from typing import Any
 
 import aiohttp
 import pytest
 
 from servelab.node.pods import journal
-from servelab.node.serving import logs
+from servelab.node.serving import following, logs
 
 PATH = "/containerLogs/default/plain/main"
 ENDED = {"terminated": {"containerID": "containerd://abc"}}
@@ -149,6 +150,41 @@ async def test_a_follower_is_cut_at_its_limit(http: Any, served: Any) -> None:
     served.journals["main"].append(1.0, "dddd")
     async with asyncio.timeout(5):
         assert await answer.content.read() == b"a\nb\nc\nd"
+
+
+async def test_followers_who_left_are_forgotten_though_nothing_is_written(
+    http: Any, served: Any
+) -> None:
+    log: journal.Journal = served.journals["main"]
+    for _ in range(5):
+        answer = await http.get(f"{PATH}?follow=true&tailLines=1")
+        assert await answer.content.readline() == b"c\n"
+        answer.close()
+    async with asyncio.timeout(5):
+        while log.followers:  # noqa: ASYNC110 (nobody tells of a connection's end)
+            await asyncio.sleep(0)
+
+
+async def test_a_follower_who_leaves_as_a_line_comes_is_no_error(
+    http: Any, served: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    log: journal.Journal = served.journals["main"]
+    answer = await http.get(f"{PATH}?follow=true&tailLines=1")
+    assert await answer.content.readline() == b"c\n"
+    answer.close()
+    async with asyncio.timeout(5):
+        while log.followers:
+            log.append(1.0, "d")
+            await asyncio.sleep(0)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+def test_lines_that_a_follower_does_not_read_cost_no_more_than_the_log() -> None:
+    log = journal.Journal()
+    with following.Follower(log) as follower:
+        for number in range(journal.MOST_LINES + 100):
+            log.append(1.0, str(number))
+        assert follower.unread == journal.MOST_LINES
 
 
 TAKEN = {"terminated": {"exitCode": 137, "reason": "RestartingAllContainers"}}
