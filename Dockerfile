@@ -11,6 +11,8 @@ RUN apt-get update \
  && rm -rf /var/lib/apt/lists/*
 WORKDIR /source
 COPY . .
+# The second is for pip from 25.3 on, which holds the tools of a build to constraints of their own.
+ENV PIP_CONSTRAINT=/source/constraints.txt PIP_BUILD_CONSTRAINT=/source/constraints.txt
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 MODELSERVE_COMPILE=${COMPILE}
 RUN python -m pip wheel --wheel-dir /wheels '.[emulator]'
 RUN python -m venv /opt/modelserve \

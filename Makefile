@@ -8,10 +8,12 @@ TOKENIZER := emulator/servelab/engine/text/tokenizer
 COMPILED := build/compiled/.stamp
 IMAGE ?= modelserve
 TAG ?= 0.1.0
+# Of pyproject.toml and hatch_build.py.
+BUILD_TOOLS := hatchling mypy setuptools
 SOURCES := $(shell find operator emulator -name '*.py')
 
 .DEFAULT_GOAL := help
-.PHONY: help setup format check test test-alone test-nodes test-cluster crds tokenizer verify record-kubelet demo up bench compiled test-compiled image kind clean
+.PHONY: help setup format check test test-alone test-nodes test-cluster crds tokenizer verify record-kubelet demo up bench compiled test-compiled constraints image kind clean
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -87,6 +89,19 @@ $(COMPILED): $(STAMP) hatch_build.py $(SOURCES)
 	@MODELSERVE_COMPILE=1 $(BIN)/python -P -m pip install --quiet --disable-pip-version-check \
 	  --no-deps --target build/compiled .
 	@touch $@
+
+# Where there are no ranges: a fresh environment of the image's Python, and what pip puts there.
+PINNED := build/pinned
+constraints: ## Pin what the image is built from, in constraints.txt (Python 3.11, the package index).
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' \
+	  || { echo "the image has Python 3.11: set PYTHON to one"; exit 1; }
+	@rm -rf $(PINNED) && $(PYTHON) -m venv --without-pip $(PINNED)
+	@$(PYTHON) -m pip --python $(PINNED)/bin/python install --quiet --disable-pip-version-check \
+	  '.[emulator]' $(BUILD_TOOLS)
+	@{ echo '# What the image is built from; `make constraints` writes it anew.'; \
+	  $(PYTHON) -m pip --python $(PINNED)/bin/python freeze --all --exclude modelserve \
+	    --disable-pip-version-check; } > constraints.txt
+	@rm -rf $(PINNED)
 
 image: ## Build the container image IMAGE:TAG (needs Docker).
 	docker build --tag $(IMAGE):$(TAG) --build-arg VERSION=$(TAG) \
