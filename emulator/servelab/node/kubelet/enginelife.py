@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from modelserve.api import wire
-from servelab.node.kubelet import runtime
+from servelab.node.kubelet import moving, runtime
 from servelab.node.pods import starting
 from servelab.node.rules import actions
-from servelab.node.rules.context import Host
 from servelab.timing import transfers
 
 NEVER = runtime.NEVER
@@ -34,9 +33,7 @@ class Engine:
     """One engine container. Times are Unix seconds, real, where no name says otherwise."""
 
     container: str
-    pull_key: str
-    key: str  # of its transfers
-    host: Host
+    moves: moving.Moves
     cold: starting.ColdStart
     leads: bool  # the pod's annotations tell of this one
     instance: runtime.Instance | None = None
@@ -86,7 +83,7 @@ class Engine:
     ) -> None:
         """Its container has started. ``again``: how it starts once it has run before."""
         if instance.restart:
-            self.cold = starting.ColdStart(again or self.cold.start, self.host.scale)
+            self.cold = starting.ColdStart(again or self.cold.start, self.moves.host.scale)
         self.instance, self.pulling = instance, False
         if instance.restart or not self.reserving:
             self._reset()
@@ -110,7 +107,7 @@ class Engine:
             return
         self._reserve(out)
         if cold.step is not None:
-            self.host.transfers.start(self.key, cold.step.work, cold.since_real_s * self.host.scale)
+            self.moves.start(cold.step.work, cold.since_real_s)
             cold.schedule_lines()
         elif served:
             self._serve(out)
@@ -124,7 +121,7 @@ class Engine:
             return
         self.serving, self.returning = True, False
         if self.cold.phase in starting.TIMED:
-            self._stop_transfer(now_s)
+            self.moves.stop(now_s)
             self._enter(out, wire.Phase.PROBE, now_s)
 
     def ended(self, now_s: float, exit_code: int, reason: str = "") -> None:
@@ -243,10 +240,7 @@ class Engine:
     def _gone(self, now_s: float) -> None:
         self._reset()
         self.instance = self.doom = None
-        self._stop_transfer(now_s)
-
-    def _stop_transfer(self, now_s: float) -> None:
-        self.host.transfers.stop(self.key, now_s * self.host.scale)
+        self.moves.stop(now_s)
 
     def _reserve(self, out: list[actions.Action]) -> None:
         self.reserving = True
@@ -270,7 +264,7 @@ class Engine:
     def _next_step(self, out: list[actions.Action], at: float) -> None:
         following = self.cold.next_step
         assert following is not None
-        self.host.transfers.start(self.key, following.work, at * self.host.scale)
+        self.moves.start(following.work, at)
         self._enter(out, following.phase, at)
 
     def _enter(self, out: list[actions.Action], phase: wire.Phase, at: float) -> None:
@@ -287,26 +281,19 @@ class Engine:
         if now_s < cold.progress_at_real_s:
             return False
         cold.progress_at_real_s = now_s + cold.progress_every_real_s
-        news = cold.expect(self._expected_end_s())
+        news = cold.expect(self.moves.pull_ends_s() if self.pulling else self._step_ends_s())
         if news:
             self._note(out)
         return news or not self.pulling or self._progress(now_s) is not None
 
-    def _expected_end_s(self) -> float:
-        if self.pulling:
-            return self.host.images.state(self.pull_key).ends_s / self.host.scale
-        return self._step_ends_s()
-
     def _step_ends_s(self) -> float:
         if self.cold.step is None or self.asked:
             return NEVER
-        return self.host.transfers.ends_at_s(self.key) / self.host.scale
+        return self.moves.step_ends_s()
 
     def _progress(self, now_s: float) -> transfers.Progress | None:
         """How far the running phase is; None if it waits its turn or has no known length."""
-        at_s = now_s * self.host.scale
         if self.pulling:
-            begun = self.host.images.state(self.pull_key).begun_s <= at_s
-            return self.host.images.progress(self.pull_key, at_s) if begun else None
-        moves = self.instance is not None and self.cold.step is not None
-        return self.host.transfers.progress(self.key, at_s) if moves else None
+            return self.moves.of_pull(now_s)
+        runs = self.instance is not None and self.cold.step is not None
+        return self.moves.of_step(now_s) if runs else None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from modelserve.api import names
-from servelab.node.kubelet import enginelife
+from servelab.node.kubelet import enginelife, moving
 from servelab.node.pods import podspec, starting
 from servelab.node.rules.context import Host
 
@@ -16,9 +16,7 @@ def of_pod(
     return {
         spec.name: enginelife.Engine(
             spec.name,
-            pull_key(pod, spec),
-            f"{pod.node}/load/{pod.uid}" + (f"/{spec.name}" if number else ""),
-            host,
+            moving.Moves(host, pull_key(pod, spec), _load_key(pod, spec, leads=number == 0)),
             starting.ColdStart(starts[spec.name], host.scale),
             leads=number == 0,
         )
@@ -29,6 +27,10 @@ def of_pod(
 def pull_key(pod: podspec.Pod, spec: podspec.Container) -> str:
     """Names the container's pull in the node's image store."""
     return f"{pod.uid}/{spec.name}"
+
+
+def _load_key(pod: podspec.Pod, spec: podspec.Container, *, leads: bool) -> str:
+    return f"{pod.node}/load/{pod.uid}" + ("" if leads else f"/{spec.name}")
 
 
 def dial_annotation(engine: enginelife.Engine) -> str:

@@ -132,7 +132,7 @@ class PodLife:
     def off(self, now_real_s: float) -> None:
         """Nothing of it goes on, from this moment."""
         for engine in self.state.engines.values():
-            self.state.around.host.transfers.stop(engine.key, now_real_s * self.state.scale)
+            engine.moves.stop(now_real_s)
         self.worker.abandon()
 
     def entry(self, container: str) -> Mapping[str, Any] | None:

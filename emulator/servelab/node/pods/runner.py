@@ -1,4 +1,4 @@
-"""Drives the life of one pod: carries out its actions, wakes it in time, brings it its inputs."""
+"""Drives the life of one pod: wakes it in time, brings it its inputs, has its actions done."""
 
 import asyncio
 import collections
@@ -10,12 +10,12 @@ from typing import Any
 from modelserve import ports
 from modelserve.api import names
 from modelserve.api.faults import FaultType
-from servelab.engine import stamps
 from servelab.node.kubelet import resuming
 from servelab.node.kubelet.runtime import NEVER
 from servelab.node.machines import machine
 from servelab.node.pods import (
     beginning,
+    carrying,
     enginecontrol,
     journal,
     planning,
@@ -25,7 +25,7 @@ from servelab.node.pods import (
     watched,
     writer,
 )
-from servelab.node.rules import actions, admission, profiles
+from servelab.node.rules import actions, admission
 from servelab.node.services import Services
 
 log = logging.getLogger(__name__)
@@ -51,7 +51,6 @@ class PodRunner:
         self._plan = planning.of_pod(pod, node.facts, node.host.images)
         node.links.learn(self._plan.links)
         self.life = beginning.life_of(pod, self._plan, node, services, rejection)
-        self._brief = node.brief and not self._plan.engines
         cluster, limit = services.cluster, services.writes
         self._writer = writer.PodWriter(cluster, pod.raw, limit, rng=services.rng)
         self._unseen: podspec.Pod | None = None
@@ -60,6 +59,15 @@ class PodRunner:
         self._began_s = services.unix_s()
         self._engine_control = enginecontrol.EngineControl(
             self.life, self._plan, services, self._turns.soon, self.logged
+        )
+        self._carrier = carrying.Carrier(
+            self.life,
+            node,
+            services,
+            self._writer,
+            self._engine_control,
+            self.journals,
+            brief=node.brief and not self._plan.engines,
         )
         self._tasks: list[asyncio.Task[None]] = []
         self._over, self._reached = asyncio.Event(), asyncio.Event()
@@ -96,7 +104,7 @@ class PodRunner:
     def start(self) -> None:
         """Begin to drive it."""
         if self._plan.fault:
-            self.node.sink.emit(self._subject(), "Warning", "InvalidBehavior", self._plan.fault)
+            self._carrier.warn("InvalidBehavior", self._plan.fault)
         self.see(self.pod)
         # The writer first: it ends with the object.
         work = [self._writer.run(self._mute), self._configured()]
@@ -155,7 +163,7 @@ class PodRunner:
         began_s = resuming.began_real_s(self.pod) if resuming.begun(self.pod) else self._began_s
         faults, wrong = self.node.trouble.of_pod(self.pod, began_s)
         if wrong and wrong != self._wrong_faults:
-            self.node.sink.emit(self._subject(), "Warning", "InvalidFaults", wrong)
+            self._carrier.warn("InvalidFaults", wrong)
         self._wrong_faults = wrong
         self.life.befall(faults, self._services.unix_s())
         self._turns.soon()
@@ -270,7 +278,7 @@ class PodRunner:
     def _carry_out(self) -> None:
         asked, self._asked = self._asked, []
         for action in asked:
-            self._do(action)
+            self._carrier.do(action)
 
     async def _configured(self) -> None:
         """It begins when what it needs of others was looked for; each look may be news."""
@@ -278,42 +286,8 @@ class PodRunner:
         async for _ in references.looked_for(self.life, cluster, sleep_real):
             self._turns.begin()
 
-    def _do(self, action: actions.Action) -> None:
-        match action:
-            case actions.WriteStatus(status):
-                if not (self._brief and profiles.can_wait(status)):
-                    self._writer.status(status)
-            case actions.Annotate(annotations):
-                self._writer.annotate(annotations)
-            case actions.Emit():
-                self._emit(action)
-            case actions.Log(container, at, line):
-                self.journals[container].append(at, stamps.stamped(line, at))
-            case actions.NewLog(container):
-                self.journals[container].rotate()
-            case actions.Command():
-                self._engine_control.put(action)
-            case actions.Slow(path, factor):
-                self.node.slow(self.pod.uid, path, factor, self._services.unix_s())
-            case actions.Delete():
-                self._writer.delete()
-            case actions.ImagesChanged():
-                self.node.images_changed()
-
-    def _emit(self, event: actions.Emit) -> None:
-        if self._brief and not profiles.is_told(event.kind):
-            return
-        if self.node.ration.lets(self.pod.uid, event.kind, self._services.unix_s()):
-            kind, where = event.kind, event.field_path
-            self.node.sink.emit(
-                self._subject(), kind, event.reason, event.message, field_path=where
-            )
-
     def _reassert(self, pod: podspec.Pod) -> None:
         """After a lapse the node controller set the pod unready: a kubelet takes that back."""
         sent, version = self._writer.sent, self._writer.version
         if sent is not None and not self.writing and watched.is_overwritten(pod.raw, sent, version):
             self._writer.again()
-
-    def _subject(self) -> ports.Object:
-        return {"apiVersion": "v1", "kind": "Pod", "metadata": self.pod.raw["metadata"]}

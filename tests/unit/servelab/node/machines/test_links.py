@@ -141,9 +141,9 @@ def test_log_lines_keep_their_share_of_a_load_that_slows_down(fleet: Fleet) -> N
 def test_a_replica_that_goes_leaves_its_share(fleet: Fleet) -> None:
     one, two = fleet.add(), fleet.add()
     fleet.run(2)
-    slow_s = one.moves.ends_at_s(one.life.state.engines["engine"].key)
+    slow_s = one.moves.ends_at_s(one.life.state.engines["engine"].moves.key)
     two.life.off(two.now)
-    assert one.moves.ends_at_s(one.life.state.engines["engine"].key) < slow_s - 1
+    assert one.moves.ends_at_s(one.life.state.engines["engine"].moves.key) < slow_s - 1
 
 
 def test_a_pull_tells_its_progress(fleet: Fleet) -> None:
