@@ -149,8 +149,6 @@ class Worker:
     def _report(self, now_s: float, snapshot: Snapshot, *, terminal: bool) -> str:
         """Renew what is told of the containers; returns the pod's phase."""
         pod, before = self.pod, dict(self.pod.told)
-        if terminal:
-            pod.resizing = 0
         pod.restarting = restartall.asked(pod.pod, snapshot, before=pod.restarting)
         state.report(pod, snapshot, self.probers.judge(pod, snapshot, now_s))
         mains = tuple(spec.name for spec in pod.pod.containers if spec.main)
@@ -285,7 +283,7 @@ class Worker:
             pod.ending = True
             now_s = yield from stopping.kill_pod(pod, now_s, stopping.last_grace_real_s(pod.pod))
             self.probers.clear()
-            pod.may_run, self._synced_s = False, now_s
+            pod.may_run, pod.resizing, self._synced_s = False, 0, now_s
             self._report(now_s, pod.cri.look(now_s), terminal=True)
             if self._pending:  # News came meanwhile: the rest goes by the pod as it was then.
                 self._take()
