@@ -4,11 +4,12 @@ The Python sources stay the reference: a wheel has both, and without a compiler 
 one. A checkout is never compiled in place, where what was compiled would hide what was edited.
 """
 
+import contextlib
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,7 @@ class CompileHook(BuildHookInterface):
     """Adds the compiled modules to a wheel."""
 
     PLUGIN_NAME = "custom"
+    _kept: contextlib.ExitStack | None = None  # what the wheel is made from, until it is
 
     def dependencies(self) -> list[str]:
         return ["mypy>=2", "setuptools>=65"] if _asked() else []
@@ -76,22 +78,34 @@ class CompileHook(BuildHookInterface):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or not _asked():
             return
-        self._staging = Path(tempfile.mkdtemp(prefix="modelserve-compile-"))
-        for root in ROOTS:
-            source = Path(self.root, root)
-            shutil.copytree(source, self._staging / source.name)
-        order = [sys.executable, os.path.abspath(__file__)]
-        subprocess.run(order, cwd=self._staging, check=True)
-        build_data["pure_python"] = False
-        build_data["infer_tag"] = True
-        for path in self._staging.rglob("*.so"):
-            if "build" not in path.relative_to(self._staging).parts:
-                build_data["force_include"][str(path)] = str(path.relative_to(self._staging))
+        with contextlib.ExitStack() as kept:
+            staging = kept.enter_context(_scratch(Path(self.root)).directory("modelserve-compile"))
+            for root in ROOTS:
+                source = Path(self.root, root)
+                shutil.copytree(source, staging / source.name)
+            order = [sys.executable, os.path.abspath(__file__)]
+            subprocess.run(order, cwd=staging, check=True)
+            build_data["pure_python"] = False
+            build_data["infer_tag"] = True
+            for path in staging.rglob("*.so"):
+                if "build" not in path.relative_to(staging).parts:
+                    build_data["force_include"][str(path)] = str(path.relative_to(staging))
+            self._kept = kept.pop_all()
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        staging = getattr(self, "_staging", None)
-        if staging is not None:
-            shutil.rmtree(staging, ignore_errors=True)
+        if self._kept is not None:
+            self._kept.close()
+
+
+def _scratch(root: Path) -> Any:
+    """The package's module of temporary directories, from the source tree."""
+    path = root / "emulator" / "servelab" / "cluster" / "scratch.py"
+    spec = importlib.util.spec_from_file_location("scratch", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def compile_here() -> None:

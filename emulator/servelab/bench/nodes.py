@@ -8,10 +8,8 @@ timed to the last of them.
 
 import asyncio
 import math
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from modelserve import ports
@@ -19,7 +17,7 @@ from modelserve.adapters import events as eventsink
 from modelserve.api import names, timestamps
 from servelab.bench import barewriter, exposition, figure, fleet, soak
 from servelab.bench.registry import Say
-from servelab.cluster import local, reporting
+from servelab.cluster import local, reporting, scratch
 
 PODS = 400
 NODES = 100
@@ -70,9 +68,9 @@ def run(
     ``samples``: pods of each Deployment; ``minutes``: how long the many nodes are watched;
     ``soak_min``: how long pods come and go once all that is remembered for a time is.
     """
-    with tempfile.TemporaryDirectory(prefix="servelab-bench-") as directory:
+    with scratch.directory("servelab-bench") as directory:
         with reporting.closing(reporting.for_stream()) as reporter:
-            cluster = local.LocalCluster(fleet.options(Path(directory)), reporter).start()
+            cluster = local.LocalCluster(fleet.options(directory), reporter).start()
         try:
             return asyncio.run(_measure(cluster, samples or PODS, minutes, soak_min, say))
         finally:

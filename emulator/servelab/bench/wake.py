@@ -8,11 +8,9 @@ import asyncio
 import contextlib
 import json
 import statistics
-import tempfile
 import time
 import urllib.parse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from modelserve import ports
@@ -23,7 +21,7 @@ from modelserve.catalog import gpus, models
 from modelserve.engines import steplaw
 from servelab.bench import figure, machine
 from servelab.bench.registry import Say
-from servelab.cluster import local, record, reporting
+from servelab.cluster import local, record, reporting, scratch
 from servelab.trial import answer, client, eyes, payload
 from servelab.workload import arrivals
 
@@ -54,9 +52,9 @@ QUICK_TO_ZERO = {"cooldownSeconds": 1, "scaleDown": {"stabilizationWindowSeconds
 
 def run(samples: int | None, say: Say) -> Sequence[figure.Figure]:
     """Start a cluster of its own, measure, stop it."""
-    with tempfile.TemporaryDirectory(prefix="servelab-bench-") as directory:
+    with scratch.directory("servelab-bench") as directory:
         options = local.Options(
-            name="bench", data_dir=Path(directory) / "cluster", time_scale=1.0, keep=False
+            name="bench", data_dir=directory / "cluster", time_scale=1.0, keep=False
         )
         with reporting.closing(reporting.for_stream()) as reporter:
             cluster = local.LocalCluster(options, reporter).start()

@@ -5,13 +5,12 @@ import json
 import random
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from modelserve import errors
+from servelab.cluster import scratch
 from servelab.engine.text import vocabulary
 
 PATH = "/v1/chat/completions"
@@ -88,8 +87,8 @@ def load(
 ) -> Result:
     """Run it to the end. Raises SetUpError, or ModelServeError if a request failed."""
     program = check()
-    with tempfile.TemporaryDirectory(prefix="servelab-bench-") as directory:
-        script = Path(directory) / "requests.lua"
+    with scratch.directory("servelab-bench") as directory:
+        script = directory / "requests.lua"
         quoted = ", ".join(f"[==[{json.dumps(body)}]==]" for body in bodies)
         script.write_text(_SCRIPT % (quoted, PATH))
         command = [program, "-t", "1", "-c", str(connections), "-d", f"{duration_s:.0f}s"]

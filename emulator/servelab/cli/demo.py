@@ -4,7 +4,6 @@ import asyncio
 import json
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -17,7 +16,7 @@ from modelserve.adapters import clock as clocks
 from modelserve.adapters import kube
 from modelserve.cli import options
 from servelab.cli import where
-from servelab.cluster import local, processes, record, reporting
+from servelab.cluster import local, processes, record, reporting, scratch
 from servelab.demo import results, story, table, view
 
 Told = TypeVar("Told")
@@ -55,8 +54,8 @@ def demo(time_scale: float, minutes: float, seed: int, as_json: bool, keep: bool
         signal.signal(number, signal.default_int_handler)
     plan = story.Plan(time_scale, minutes, seed)
     try:
-        with tempfile.TemporaryDirectory(prefix="servelab-demo-") as directory:
-            result = _tell(plan, Path(directory) / "cluster", as_json=as_json, keep=keep)
+        with scratch.directory("servelab-demo") as directory:
+            result = _tell(plan, directory / "cluster", as_json=as_json, keep=keep)
     except KeyboardInterrupt:
         click.echo("interrupted; everything is stopped", err=True)
         sys.exit(INTERRUPTED)

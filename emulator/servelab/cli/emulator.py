@@ -1,6 +1,7 @@
 """``servelab emulator``: the process that plays kubelet for the emulated GPU nodes."""
 
 import asyncio
+import functools
 import logging
 import os
 import re
@@ -10,6 +11,7 @@ from pathlib import Path
 import click
 
 from modelserve.cli import options
+from servelab.cluster import scratch
 from servelab.node import process
 from servelab.node.serving import server as kubelet_server
 
@@ -120,6 +122,7 @@ def emulator(
         metrics_listen=metrics_listen,
         node_address_type=node_address_type,
         shard=shard,
+        temporary=functools.partial(scratch.directory, "servelab-emulator"),
     )
     asyncio.run(process.run(settings))
 

