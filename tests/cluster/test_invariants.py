@@ -88,7 +88,10 @@ def test_a_request_at_any_moment_around_the_zero_decision_is_answered(
         status, headers, body = model.ask()
         assert status == 200, (step, body)
         held.append(held_ms(headers))
-    assert max(held) > 50, f"none came after the decision: {held}"
+    # How many of them came after the decision is the machine's affair; this one does.
+    until("zero", count, lambda replicas: replicas == 0)
+    status, headers, body = model.ask()
+    assert (status, held_ms(headers) > 50) == (200, True), (held, body)
 
 
 def test_a_held_request_wakes_the_model_after_restarts(

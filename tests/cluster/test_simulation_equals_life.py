@@ -56,7 +56,7 @@ ELSEWHERE = SPEC | {
 }
 # A share of the simulated value, and real seconds of a busy machine.
 SHARE, BUSY_REAL_S = 0.15, 1.0
-PATIENCE = "--timeout=30s"
+PATIENCE = "--timeout=60s"
 PARTS = {
     "image pull": wire.Phase.IMAGE_PULL,
     "weight load": wire.Phase.WEIGHT_LOAD,

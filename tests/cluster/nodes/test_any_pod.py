@@ -133,5 +133,5 @@ def test_a_pod_of_two_engines_and_a_sidecar_lives_and_drains(emulated: Any) -> N
     name = emulated.pod("pair")["metadata"]["name"]
     assert "Application startup complete" in emulated.kubectl("logs", name, "-c", "one")
     emulated.kubectl("delete", "deployment", "pair")
-    emulated.kubectl("wait", "--for=delete", f"pod/{name}", "--timeout=30s")
+    emulated.kubectl("wait", "--for=delete", f"pod/{name}", "--timeout=60s")
     assert emulated.pods("pair") == []

@@ -117,7 +117,7 @@ def test_its_image_is_listed_on_the_node(emulated: Any, served: str) -> None:
 
 def test_replicas_that_start_at_once_share_the_storage(emulated: Any) -> None:
     emulated.apply(SLOW)
-    emulated.kubectl("wait", "--for=condition=Ready", "gpupool/slow", "--timeout=30s")
+    emulated.kubectl("wait", "--for=condition=Ready", "gpupool/slow", "--timeout=60s")
     body = deployment("four")
     body["spec"]["replicas"] = 4
     body["spec"]["template"]["spec"]["nodeSelector"] = {"emulator.modelserve.dev/pool": "slow"}
@@ -171,11 +171,11 @@ def plain(name: str, **container: Any) -> dict[str, Any]:
 def test_a_pod_that_the_node_has_no_room_for_fails_as_a_kubelet_fails_it(emulated: Any) -> None:
     asking = plain("huge", resources={"limits": {"nvidia.com/gpu": "9"}})
     emulated.apply(asking)
-    emulated.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/huge", "--timeout=20s")
+    emulated.kubectl("wait", "--for=jsonpath={.status.phase}=Failed", "pod/huge", "--timeout=60s")
     status = emulated.get("pod", "huge")["status"]
     assert status["reason"] == "OutOfnvidia.com/gpu"
     assert status["message"].startswith("Pod was rejected: Node didn't have enough resource")
-    emulated.kubectl("delete", "pod", "huge", "--timeout=20s")
+    emulated.kubectl("delete", "pod", "huge", "--timeout=60s")
 
 
 def test_a_pod_waits_for_its_configuration(emulated: Any) -> None:
@@ -183,28 +183,28 @@ def test_a_pod_waits_for_its_configuration(emulated: Any) -> None:
     emulated.apply(waiting)
     reason = "{.status.containerStatuses[0].state.waiting.reason}"
     wanted = f"--for=jsonpath={reason}=CreateContainerConfigError"
-    emulated.kubectl("wait", wanted, "pod/waits", "--timeout=30s")
+    emulated.kubectl("wait", wanted, "pod/waits", "--timeout=60s")
     emulated.kubectl("create", "configmap", "late", "--from-literal=a=b")
-    emulated.kubectl("wait", "--for=condition=Ready", "pod/waits", "--timeout=40s")
+    emulated.kubectl("wait", "--for=condition=Ready", "pod/waits", "--timeout=60s")
     assert emulated.get("pod", "waits")["status"]["containerStatuses"][0]["restartCount"] == 0
-    emulated.kubectl("delete", "pod", "waits", "--timeout=20s")
+    emulated.kubectl("delete", "pod", "waits", "--timeout=60s")
 
 
 def test_a_wrong_behaviour_is_told_on_the_pod(emulated: Any) -> None:
     wrong = plain("wrong")
     wrong["metadata"]["annotations"] = {"emulator.modelserve.dev/behavior": '{"main": {"lisn": 1}}'}
     emulated.apply(wrong)
-    emulated.kubectl("wait", "--for=condition=Ready", "pod/wrong", "--timeout=40s")
+    emulated.kubectl("wait", "--for=condition=Ready", "pod/wrong", "--timeout=60s")
     events = emulated.get("events", "--field-selector", "involvedObject.name=wrong")["items"]
     told = next(event["message"] for event in events if event["reason"] == "InvalidBehavior")
     assert "pod default/wrong: main.lisn: Extra inputs are not permitted" in told
-    emulated.kubectl("delete", "pod", "wrong", "--timeout=20s")
+    emulated.kubectl("delete", "pod", "wrong", "--timeout=60s")
 
 
 def test_a_lower_count_removes_nodes_and_a_deleted_pool_all_of_them(emulated: Any) -> None:
     spec = {"gpu": "NVIDIA-L4", "gpusPerNode": 1, "nodes": 2}
     emulated.apply(SLOW | {"metadata": {"name": "few"}, "spec": spec})
-    emulated.kubectl("wait", "--for=condition=Ready", "gpupool/few", "--timeout=30s")
+    emulated.kubectl("wait", "--for=condition=Ready", "gpupool/few", "--timeout=60s")
     assert few(emulated) == ["few-0", "few-1"]
     emulated.kubectl("patch", "gpupool", "few", "--type=merge", "-p", '{"spec": {"nodes": 1}}')
     emulated.until("a node less", lambda: few(emulated), lambda names: names == ["few-0"])

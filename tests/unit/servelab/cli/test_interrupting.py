@@ -70,7 +70,9 @@ def test_a_command_at_its_work_ends_with_130_and_no_traceback(
         process.send_signal(signal.SIGINT)
         # Python heeds a signal that comes just before a read after it: let it end.
         os.close(end)
-        assert ended(process) == (130, "interrupted\n")
+        code, log = ended(process)
+    # On a slow machine a line of progress may have come before.
+    assert (code, "Traceback" in log, log.splitlines()[-1]) == (130, False, "interrupted")
 
 
 def test_a_bench_that_measures_ends_with_130_and_no_traceback() -> None:

@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from servelab.cluster import reporting
 
 
@@ -24,7 +26,11 @@ def test_a_stream_that_is_no_terminal_gets_lines() -> None:
 
 
 def test_a_bar_leaves_nothing_behind_after_an_error() -> None:
-    bar = reporting.Bar(io.StringIO())
-    with reporting.closing(bar):
-        bar.progress("building", 0.5, 10)
+    stream = io.StringIO()
+    bar = reporting.Bar(stream)
+    bar.progress("building", 0.5, 10)
+    with pytest.raises(KeyError), reporting.closing(bar):
+        raise KeyError
+    left = stream.getvalue()
     bar.finish("building")
+    assert stream.getvalue() == f"{left}building: done\n"

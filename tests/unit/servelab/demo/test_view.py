@@ -56,8 +56,11 @@ def test_the_panel_shows_brackets_as_they_are() -> None:
 
 
 def test_a_panel_can_be_closed_twice_and_unopened() -> None:
-    panel = view.Panel(io.StringIO())
+    stream = io.StringIO()
+    panel = view.Panel(stream)
     panel.close()
     panel.show(SCENE)
     panel.close()
+    left = stream.getvalue()
     panel.close()
+    assert stream.getvalue() == left

@@ -23,7 +23,7 @@ def served(tmp_path: Path) -> Iterator[str]:
 
 
 def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=30) as answer:
         found: bytes = answer.read()
         return found
 

@@ -1,6 +1,7 @@
 """Plots and pages are well-formed, complete in themselves, and leave out what is no number."""
 
 import math
+import re
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -80,7 +81,9 @@ def test_plots_are_drawn_in_the_colour_of_the_text_around() -> None:
 
 
 def test_no_points_are_a_flat_line() -> None:
-    ElementTree.fromstring(plots.steps([], 100, "nothing", top=0))
+    root = ElementTree.fromstring(plots.steps([], 100, "nothing", top=0))
+    (line,) = (each.attrib["d"] for each in root.iter() if each.attrib.get("fill-opacity"))
+    assert re.fullmatch(r"M60,(\d+)H846\.0V\1Z", line)
 
 
 def test_a_scatter_leaves_out_what_is_no_number() -> None:

@@ -21,6 +21,7 @@ from servelab.engine.metrics.exporting import Exporter, Load
 from servelab.engine.replying import Choice, Reply
 from servelab.engine.surfaces import registry
 from servelab.engine.surfaces.surface import State, Surface
+from servelab.engine.text.lengths import Ending
 
 CONFIG = CoreConfig(8, 2048, 2048, kv_blocks=1000)
 
@@ -128,6 +129,26 @@ class FakeHost:
             aborted = Finish("a", FinishReason.ABORT, 2.0, 0.0, scheduled_s, None, None, 3, made, 0)
             choice.finish(aborted)
             choice.reply.flush()
+
+    def tell(self, exchange: Any, answer: Any, tokens: int, reason: FinishReason) -> None:
+        """Let the last request's answer come token by token, and end for that reason."""
+        reply = self.replies[-1]
+        choice = Choice(reply, answer, reply.call.prompts[0], Ending(tokens, reason))
+        reply.add([choice])
+        reply.open(exchange)
+        for left in reversed(range(tokens)):
+            choice.tokens(1)
+            if not left:
+                choice.finish(Finish("a", reason, 2.0, 0.0, 0.1, 0.5, 2.0, 3, tokens, 0))
+            reply.flush()
+
+    def answered(self, path: str, body: dict[str, Any], most: int | None = None) -> Answered:
+        """The exchange of an answer that is told so, up to so many tokens."""
+        exchange = self.ask("POST", path, body)
+        answer = self.replies[-1].call.answer(1)
+        reason = FinishReason.LENGTH if most else FinishReason.STOP
+        self.tell(exchange, answer, most or answer.tokens or 3, reason)
+        return exchange
 
     def hold(self, *, requeue: bool = False) -> None:
         self.held.append("requeued" if requeue else "held")

@@ -167,7 +167,7 @@ def test_an_address_is_there_before_the_image_and_is_asked_for_again_if_its_work
     assert engine_pod.container()["restartCount"] == 0
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 def test_an_engine_whose_address_comes_late_serves_then(engine_pod: Any) -> None:
     engine_pod.slow_reserve = True
     engine_pod.run(100)
@@ -265,7 +265,7 @@ def test_a_container_whose_start_was_told_by_its_stamps_alone_ran_on(
     assert stamps.emulated_s(wire.Phase.WARM_UP) == pytest.approx(40, abs=0.2)
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 @pytest.mark.parametrize("scale", [1.0, 60.0])
 @pytest.mark.parametrize("when_s", [0.05, 0.25, 0.6, 1, 2, 5])
 @pytest.mark.parametrize("gap_s", [0, 0.5, 3, 30])

@@ -37,7 +37,7 @@ LAPSE_AND_RECLAIM: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.timeout(10)
+@pytest.mark.timeout(60)
 async def test_changes_are_told_and_a_spot_node_is_taken_away_once() -> None:
     node, now, changed, taken = Node(), [T0], [], []
     news = asyncio.Event()

@@ -179,7 +179,7 @@ async def test_attach_follows_what_the_container_writes(connect: Any, host: Any)
     await client.ask("/attach/default/plain/main?output=1", V4)
     client.open(1, streamtype="error")
     client.open(3, streamtype="stdout")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(20):
         await log.followed.wait()
     log.append(2.0, "after")
     log.end()

@@ -22,7 +22,7 @@ async def said(http: Any, path: str, *protocols: str, send: bytes = b"") -> list
     async with http.ws_connect(path, protocols=protocols) as socket:
         if send:
             await socket.send_bytes(send)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             found = [message.data async for message in socket]
         assert socket.close_code == 1000
         return found
@@ -188,7 +188,7 @@ class Tunnelled:
     async def until_ended(self, number: int) -> dict[int, bytes]:
         """What comes on all streams until that one ends."""
         got: dict[int, bytes] = {}
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             async for message in self.socket:
                 for frame in self._in.feed(message.data):
                     if isinstance(frame, spdy.Data):

@@ -9,12 +9,9 @@ import pytest
 
 from modelserve.api.spec import EngineType
 from servelab.engine.calls import Calling, Served
-from servelab.engine.core.sequences import Finish, FinishReason
-from servelab.engine.replying import Choice
 from servelab.engine.surfaces import called
 from servelab.engine.surfaces.sglang import calling
 from servelab.engine.text import template
-from servelab.engine.text.lengths import Ending
 
 Hosted = Callable[..., Any]
 SCHEMA = {
@@ -38,24 +35,6 @@ def written(choice: str, served: Served) -> tuple[Calling | None, str]:
     """Whether an answer is a call, and its text."""
     told, write = calling.wanted(choice, KNOWN, served, answered=False, formed=False)
     return told, "" if write is None else write(random.Random(1))
-
-
-def answered(host: Any, path: str, body: dict[str, Any], most: int | None = None) -> Any:
-    """The exchange of an answer told token by token, up to so many."""
-    exchange = host.ask("POST", path, body)
-    reply = host.replies[-1]
-    answer = reply.call.answer(1)
-    count = most or answer.tokens or 3
-    reason = FinishReason.LENGTH if most else FinishReason.STOP
-    choice = Choice(reply, answer, reply.call.prompts[0], Ending(count, reason))
-    reply.add([choice])
-    reply.open(exchange)
-    for left in reversed(range(count)):
-        choice.tokens(1)
-        if not left:
-            choice.finish(Finish("a", reason, 2.0, 0.0, 0.1, 0.5, 2.0, 3, count, 0))
-        reply.flush()
-    return exchange
 
 
 def test_a_call_is_made_without_being_asked_for_only_where_a_parser_finds_it() -> None:
@@ -85,7 +64,7 @@ def test_a_text_that_is_no_call_is_none(text: str) -> None:
 
 def test_a_chat_tells_a_call(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG, "tool-call-parser")
-    choice = answered(host, "/v1/chat/completions", CHAT).document["choices"][0]
+    choice = host.answered("/v1/chat/completions", CHAT).document["choices"][0]
     call = choice["message"]["tool_calls"][0]
     assert (choice["message"]["content"], call["function"]["name"]) == ("", "weather")
     assert sorted(json.loads(call["function"]["arguments"])) == ["city", "days"]
@@ -94,7 +73,7 @@ def test_a_chat_tells_a_call(hosted: Hosted) -> None:
 
 def test_a_stream_tells_its_name_and_then_its_arguments(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG, "tool-call-parser")
-    events = answered(host, "/v1/chat/completions", CHAT | {"stream": True}).events
+    events = host.answered("/v1/chat/completions", CHAT | {"stream": True}).events
     deltas = [event["choices"][0]["delta"] for event in events[:-1]]
     calls = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
     assert [call["function"]["name"] for call in calls] == ["weather"] + [None] * (len(calls) - 1)
@@ -107,16 +86,16 @@ def test_a_stream_tells_its_name_and_then_its_arguments(hosted: Hosted) -> None:
 
 def test_a_call_that_is_cut_is_text_and_in_a_stream_a_part_of_one(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG, "tool-call-parser")
-    whole = answered(host, "/v1/chat/completions", CHAT, 12).document["choices"][0]
+    whole = host.answered("/v1/chat/completions", CHAT, 12).document["choices"][0]
     assert ("tool_calls" in whole["message"], whole["finish_reason"]) == (False, "length")
-    events = answered(host, "/v1/chat/completions", CHAT | {"stream": True}, 12).events
+    events = host.answered("/v1/chat/completions", CHAT | {"stream": True}, 12).events
     assert events[-2]["choices"][0]["finish_reason"] == "length"
 
 
 def test_words_follow_a_call_that_was_answered(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG, "tool-call-parser")
     body = CHAT | {"messages": ANSWERED, "stream": True}
-    events = answered(host, "/v1/chat/completions", body).events
+    events = host.answered("/v1/chat/completions", body).events
     assert events[1]["choices"][0]["delta"]["role"] is None
     assert (events[1]["usage"], "usage" in events[0]) == (None, False)
 
@@ -135,13 +114,13 @@ def test_the_responses_api_reads_a_call_that_must_be(
 ) -> None:
     host = hosted(EngineType.SGLANG, *parser)
     body = RESPONSE | {"tool_choice": "required"}
-    item = answered(host, "/v1/responses", body).document["output"][0]
+    item = host.answered("/v1/responses", body).document["output"][0]
     assert (item["type"], item["name"]) == ("function_call", "weather")
 
 
 def test_the_responses_api_streams_a_call(hosted: Hosted) -> None:
     host = hosted(EngineType.SGLANG, "tool-call-parser")
-    blocks = answered(host, "/v1/responses", RESPONSE | {"stream": True}).body.decode()
+    blocks = host.answered("/v1/responses", RESPONSE | {"stream": True}).body.decode()
     events = [json.loads(line[6:]) for line in blocks.splitlines() if line.startswith("data: ")]
     kinds = [event["type"].removeprefix("response.") for event in events]
     assert kinds[:3] == ["created", "in_progress", "output_item.added"]

@@ -7,9 +7,6 @@ from typing import Any
 import pytest
 
 from modelserve.api.spec import EngineType
-from servelab.engine.core.sequences import Finish, FinishReason
-from servelab.engine.replying import Choice
-from servelab.engine.text.lengths import Ending
 
 Hosted = Callable[..., Any]
 PATH = "/v1/chat/completions"
@@ -42,24 +39,6 @@ def naming(hosted: Hosted) -> Any:
     return hosted(EngineType.TENSORRT_LLM, PARSER, BACKEND)
 
 
-def answered(host: Any, body: dict[str, Any], most: int | None = None) -> Any:
-    """The exchange of an answer told token by token, up to so many."""
-    exchange = host.ask("POST", PATH, body)
-    reply = host.replies[-1]
-    answer = reply.call.answer(1)
-    count = most or answer.tokens or 3
-    reason = FinishReason.LENGTH if most else FinishReason.STOP
-    choice = Choice(reply, answer, reply.call.prompts[0], Ending(count, reason))
-    reply.add([choice])
-    reply.open(exchange)
-    for left in reversed(range(count)):
-        choice.tokens(1)
-        if not left:
-            choice.finish(Finish("a", reason, 2.0, 0.0, 0.1, 0.5, 2.0, 3, count, 0))
-        reply.flush()
-    return exchange
-
-
 def choices(exchange: Any) -> list[dict[str, Any]]:
     """The choices of a stream's events."""
     lines = exchange.body.decode().splitlines()
@@ -74,7 +53,7 @@ def calls(exchange: Any) -> list[dict[str, Any]]:
 
 
 def test_a_chat_tells_a_call_where_a_parser_finds_it(hosted: Hosted) -> None:
-    choice = answered(parsing(hosted), CHAT).document["choices"][0]
+    choice = parsing(hosted).answered(PATH, CHAT).document["choices"][0]
     function = choice["message"]["tool_calls"][0]["function"]
     assert (function["name"], sorted(json.loads(function["arguments"]))) == (
         "weather",
@@ -104,14 +83,14 @@ def test_without_a_parser_no_call_is_made(hosted: Hosted) -> None:
 
 
 def test_a_call_that_was_cut_off_is_told_as_text(hosted: Hosted) -> None:
-    choice = answered(parsing(hosted), CHAT, most=4).document["choices"][0]
+    choice = parsing(hosted).answered(PATH, CHAT, most=4).document["choices"][0]
     assert choice["message"]["tool_calls"] == []
     assert choice["message"]["content"].startswith("<tool_call")
     assert choice["finish_reason"] == "length"
 
 
 def test_a_stream_tells_a_call_in_parts(hosted: Hosted) -> None:
-    exchange = answered(parsing(hosted), CHAT | {"stream": True})
+    exchange = parsing(hosted).answered(PATH, CHAT | {"stream": True})
     first, *more = [call["function"] for call in calls(exchange)]
     assert (first["name"], first["arguments"]) == ("weather", "")
     assert sorted(json.loads("".join(call["arguments"] for call in more))) == ["city", "days"]
@@ -119,19 +98,19 @@ def test_a_stream_tells_a_call_in_parts(hosted: Hosted) -> None:
 
 
 def test_a_stream_that_was_cut_off_within_a_call_ends_for_its_length(hosted: Hosted) -> None:
-    exchange = answered(parsing(hosted), CHAT | {"stream": True}, most=1)
+    exchange = parsing(hosted).answered(PATH, CHAT | {"stream": True}, most=1)
     assert (calls(exchange), choices(exchange)[-1]["finish_reason"]) == ([], "length")
 
 
 def test_the_answer_of_a_function_that_is_named_is_its_arguments(hosted: Hosted) -> None:
-    choice = answered(naming(hosted), NAMED).document["choices"][0]
+    choice = naming(hosted).answered(PATH, NAMED).document["choices"][0]
     function = choice["message"]["tool_calls"][0]["function"]
     assert function["name"] == "weather"
     assert sorted(json.loads(function["arguments"])) == ["city", "days"]
 
 
 def test_the_arguments_of_a_named_function_are_streamed(hosted: Hosted) -> None:
-    told = calls(answered(naming(hosted), NAMED | {"stream": True}))
+    told = calls(naming(hosted).answered(PATH, NAMED | {"stream": True}))
     assert [call["function"].get("name") for call in told if call.get("id")] == ["weather"]
     arguments = "".join(call["function"]["arguments"] for call in told)
     assert sorted(json.loads(arguments)) == ["city", "days"]

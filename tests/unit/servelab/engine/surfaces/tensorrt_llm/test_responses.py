@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from modelserve.api.spec import EngineType
-from servelab.engine.core.sequences import Finish, FinishReason
-from servelab.engine.replying import Choice
+from servelab.engine.core.sequences import FinishReason
 from servelab.engine.surfaces.tensorrt_llm import responding
 from servelab.engine.text.answers import Words
-from servelab.engine.text.lengths import Ending
 
 Hosted = Callable[..., Any]
 ENGINE = EngineType.TENSORRT_LLM
@@ -27,17 +25,9 @@ def get(host: Any, name: str) -> Any:
 
 def end(host: Any, exchange: Any, reason: FinishReason = FinishReason.STOP) -> None:
     """Let the last request end, with a text of words unless it is to be of a kind."""
-    reply = host.replies[-1]
-    answer = reply.call.answer(1) if reply.call.write else Words(1)
-    tokens = answer.tokens or 2
-    choice = Choice(reply, answer, reply.call.prompts[0], Ending(tokens, reason))
-    reply.add([choice])
-    reply.open(exchange)
-    for left in reversed(range(tokens)):
-        choice.tokens(1)
-        if not left:
-            choice.finish(Finish("a", reason, 2.0, 0.0, 0.1, 0.5, 2.0, 3, tokens, 0))
-        reply.flush()
+    call = host.replies[-1].call
+    answer = call.answer(1) if call.write else Words(1)
+    host.tell(exchange, answer, answer.tokens or 2, reason)
 
 
 def respond(host: Any, reason: FinishReason = FinishReason.STOP, **more: Any) -> Any:
