@@ -15,6 +15,12 @@ _REFERENCE = re.compile(
 )
 _IDENTIFIER = re.compile(r"[a-f0-9]{64}")
 _HUB = "docker.io"
+# Where Docker's official images are, at the Hub and its mirrors.
+_OFFICIAL = {
+    _HUB: "library/",
+    "mirror.gcr.io": "library/",
+    "public.ecr.aws": "docker/library/",
+}
 # Official images that run their arguments as a command, and theirs if there are none (their
 # Dockerfiles; that of node has an entrypoint which comes to the same).
 _COMMANDS: Mapping[str, tuple[str, ...]] = {
@@ -60,8 +66,10 @@ def has_entrypoint(image: str) -> bool:
 def command(image: str) -> Sequence[str]:
     """What an image runs that is given neither command nor arguments; empty where not known."""
     domain, path = _split(image)
-    name = path.partition("@")[0].partition(":")[0]
-    return _COMMANDS.get(name.removeprefix("library/"), ()) if domain == _HUB else ()
+    prefix = _OFFICIAL.get(domain)
+    if prefix is None or not path.startswith(prefix):
+        return ()
+    return _COMMANDS.get(path.removeprefix(prefix).partition("@")[0].partition(":")[0], ())
 
 
 def _split(image: str) -> tuple[str, str]:
