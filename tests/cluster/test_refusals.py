@@ -33,7 +33,7 @@ def manifest(kind: str, spec: dict[str, Any], name: str) -> str:
         pytest.param(
             {"scaling": {"targetUtilization": 0}},
             "spec.scaling.targetUtilization",
-            "over 0 and at most 1",
+            "over 0 and at most 2",
             id="utilization",
         ),
         pytest.param(

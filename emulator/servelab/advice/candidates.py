@@ -15,6 +15,7 @@ STEPS: Mapping[str, Sequence[Any]] = {
     "scaleDown.stabilizationWindowSeconds": (30, 300),
     "targetUtilization": (0.65,),
     "activationReplicas": (2,),
+    "burstHeadroom": (0.5, 1.5),
 }
 
 

@@ -32,7 +32,8 @@ class Sizing:
     """What all policies of a comparison are given.
 
     ``target`` is the open requests that a replica is meant to have, ``slots`` those it works on.
-    ``down_window_s`` and ``cooldown_s`` None: each system's own default.
+    ``down_window_s`` and ``cooldown_s`` None: each system's own default. ``activation_replicas``,
+    the count that a wake begins with, is for those that have a setting for it.
     """
 
     target: float
@@ -41,6 +42,7 @@ class Sizing:
     max_replicas: int = 8
     down_window_s: float | None = None
     cooldown_s: float | None = None
+    activation_replicas: int = 1
 
 
 def _hpa(sizing: Sizing) -> AnyPolicy:
@@ -60,7 +62,11 @@ def _keda(sizing: Sizing) -> AnyPolicy:
 
 def _knative(sizing: Sizing) -> AnyPolicy:
     knobs = kpa.Knobs(target=sizing.target, total=float(sizing.slots))
-    knobs = _with(knobs, scale_down_delay_s=sizing.down_window_s)
+    knobs = _with(
+        knobs,
+        scale_down_delay_s=sizing.down_window_s,
+        activation_scale=sizing.activation_replicas,
+    )
     least, most = sizing.min_replicas, sizing.max_replicas
     found = knative.Knative(knobs, min_scale=least, max_scale=most)
     return _with(found, retention_s=sizing.cooldown_s)

@@ -73,8 +73,8 @@ def _crossing(model: scenario.SimulatedModel, place: Place) -> Iterator[Flaw]:
     if scaling.activation_replicas > most:
         message = f"{scaling.activation_replicas} is above maxReplicas {most}"
         yield Flaw((*place, "scaling", "activationReplicas"), message)
-    if not 0 < scaling.target_utilization <= 1:
-        message = f"must be over 0 and at most 1, and is {scaling.target_utilization:g}"
+    if not 0 < scaling.target_utilization <= 2:
+        message = f"must be over 0 and at most 2, and is {scaling.target_utilization:g}"
         yield Flaw((*place, "scaling", "targetUtilization"), message)
     if scaling.target_queue_depth is not None and scaling.target_queue_depth < 1:
         yield Flaw((*place, "scaling", "targetQueueDepth"), "must be at least 1")

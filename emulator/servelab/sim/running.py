@@ -194,6 +194,7 @@ class _Simulation:
             scaling.max_replicas,
             scaling.scale_down.stabilization_window_seconds,
             scaling.cooldown_seconds,
+            scaling.activation_replicas,
         )
         return Rival(service, registry.of(self._policy, sizing))
 

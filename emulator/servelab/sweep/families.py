@@ -14,53 +14,65 @@ Preset = Mapping[str, Any]
 
 # Each preset is run with so many replicas at least, where the scenario allows more than that: who
 # may not go above is a fixed count. Fixed counts are these numbers too.
-FLOORS = (0, 1, 2, 3)
+FLOORS = (0, 1, 2, 3, 4)
+DOWN = "scaleDown.stabilizationWindowSeconds"
 # Fields of `scaling`: as the scenario has it; full replicas, and full ones that go soon, which is
-# cheap; emptier ones, and emptier ones yet that stay, which is quick.
+# cheap; fuller than full; emptier ones, and emptier ones yet that stay, which is quick.
 EVERYBODY: Sequence[Preset] = (
     {},
     {"targetUtilization": 1.0},
-    {
-        "targetUtilization": 1.0,
-        "scaleDown.stabilizationWindowSeconds": 60,
-        "cooldownSeconds": 60,
-    },
-    {"targetUtilization": 0.65, "scaleDown.stabilizationWindowSeconds": 300},
+    {"targetUtilization": 1.0, DOWN: 60, "cooldownSeconds": 60},
+    {"targetUtilization": 1.25},
+    {"targetUtilization": 0.65, DOWN: 300},
     {"targetUtilization": 0.5},
-    {"targetUtilization": 0.3, "scaleDown.stabilizationWindowSeconds": 600},
+    {"targetUtilization": 0.3, DOWN: 600},
+)
+# Several at once from zero.
+WAKES: Sequence[Preset] = ({"activationReplicas": 2}, {"activationReplicas": 4})
+FULL_WAKES: Sequence[Preset] = tuple(
+    {"activationReplicas": count, "targetUtilization": 1.0} for count in (3, 4, 5, 6)
 )
 # Longer waits before more are ordered, up to those of a fixed count that is enough; gone at once.
-PATIENT: Sequence[Preset] = tuple(
-    {
-        "targetUtilization": 1.0,
-        "drainGoalSeconds": goal_s,
-        "tolerance": tolerance,
-        "scaleDown.stabilizationWindowSeconds": 0,
-    }
-    for goal_s in (120, 300, 600, 1200)
-    for tolerance in (0.1, 0.25, 0.5)
+PATIENT: Sequence[Preset] = (
+    *(
+        {"targetUtilization": 1.0, "drainGoalSeconds": goal_s, "tolerance": tolerance, DOWN: 0}
+        for goal_s in (120, 300, 600, 1200)
+        for tolerance in (0.1, 0.25, 0.5)
+    ),
+    {"targetUtilization": 1.2, "drainGoalSeconds": 120, "tolerance": 0.25, DOWN: 0},
+    {"targetUtilization": 1.5, "drainGoalSeconds": 300, "tolerance": 0.25, DOWN: 0},
 )
-# What it has besides: more of the load that it plans with, longer down windows, spare replicas,
-# several at once from zero, and patience.
+# Room for bursts that are gone within a cold start, for as long as they may come again.
+ROOMY: Sequence[Preset] = tuple(
+    {"burstHeadroom": slots, DOWN: down_s}
+    for slots in (0.25, 0.5, 1.0, 1.5, 2.0)
+    for down_s in (300, 600)
+)
+# What it has besides: more of the load that it plans with, longer down windows, spare replicas.
 COMMITTED: Sequence[Preset] = (
     *EVERYBODY,
     {"targetUtilization": 0.65},
     {"targetUtilization": 0.75},
     {"targetUtilization": 0.85},
-    {"scaleDown.stabilizationWindowSeconds": 120},
-    {"scaleDown.stabilizationWindowSeconds": 180},
-    {"scaleDown.stabilizationWindowSeconds": 300},
+    {DOWN: 120},
+    {DOWN: 180},
+    {"targetUtilization": 0.9, DOWN: 240},
+    {DOWN: 300},
     {"bufferReplicas": 1},
+    {"bufferReplicas": 2},
     {"targetUtilization": 1.0, "bufferReplicas": 1},
-    {
-        "targetUtilization": 0.3,
-        "scaleDown.stabilizationWindowSeconds": 600,
-        "bufferReplicas": 1,
-    },
-    {"activationReplicas": 2},
-    {"activationReplicas": 4},
+    {"targetUtilization": 0.3, DOWN: 600, "bufferReplicas": 1},
+    *WAKES,
+    *FULL_WAKES,
     *PATIENT,
+    *ROOMY,
 )
+# Who has a setting of its own for it, beside Committed: Knative's annotation activation-scale.
+OWN: Mapping[str, Sequence[Preset]] = {
+    "committed": COMMITTED,
+    "queue-depth": (*EVERYBODY, *WAKES),
+    "knative": (*EVERYBODY, *WAKES),
+}
 
 
 def names(given: scenario.Scenario) -> Sequence[str]:
@@ -92,7 +104,7 @@ def points(
     least = sorted({scaling.min_replicas, *(n for n in floors if n < most)})
     return [
         point
-        for preset in (COMMITTED if policy == "committed" else EVERYBODY)
+        for preset in OWN.get(policy, EVERYBODY)
         if preset.get("activationReplicas", 1) <= most
         for point in plan.points(document, _given(preset, least), [policy], seeds)
     ]

@@ -230,7 +230,8 @@ class Scaling(Node):
     max_replicas: Annotated[int, Field(ge=1, le=1000)] = Field(8, description="Most replicas.")
     policy: Policy = Field(Policy.COMMITTED, description="The rule that decides.")
     target_utilization: Annotated[float, Field(ge=0, le=100)] = Field(
-        0.8, description="Share of a replica's slots to plan with, over 0 up to 1."
+        0.8,
+        description="Share of a replica's slots to plan with, up to 2; over 1 requests queue.",
     )
     target_queue_depth: Annotated[float, Field(ge=0, le=1_000_000)] | None = Field(
         None, description="QueueDepth: requests of one replica; left out: slots × utilization."
@@ -261,6 +262,11 @@ class Scaling(Node):
     buffer_replicas: Annotated[int, Field(ge=0, le=1000)] = Field(
         0, description="Spare replicas while the model is active."
     )
+    burst_headroom: Annotated[float, Field(ge=0, le=10)] = Field(
+        0.0,
+        description="Committed: slots to have for each request at once, which the down window "
+        "then keeps; 0: none for what is gone within a cold start.",
+    )
     fallback_replicas: Annotated[int, Field(ge=0, le=1000)] | None = Field(
         None, description="No fewer replicas once no signal can be read; left out: hold."
     )
@@ -273,8 +279,8 @@ class Scaling(Node):
                 ".minReplicas",
             ),
             Rule(
-                "self.targetUtilization > 0.0 && self.targetUtilization <= 1.0",
-                "scaling.targetUtilization must be over 0 and at most 1: "
+                "self.targetUtilization > 0.0 && self.targetUtilization <= 2.0",
+                "scaling.targetUtilization must be over 0 and at most 2: "
                 "it is the share of a replica's slots to plan with",
                 ".targetUtilization",
             ),

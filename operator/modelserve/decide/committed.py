@@ -4,7 +4,8 @@ Without a backlog the count follows the arrival rate to expect until a replica o
 help. With one, what counts is the backlog left then: by that time the replicas ordered earlier have
 been draining. A shortfall within the tolerance is left alone. What a full replica drains is
 measured. What a backlog took goes with it: the down window holds what the load took, and what was
-under way at once with nobody waiting.
+under way at once with nobody waiting. Bursts that are gone within a cold start order nothing,
+unless a headroom for them is asked for.
 """
 
 from modelserve.decide import forecast, situation, wording
@@ -17,8 +18,10 @@ def recommend(view: situation.Situation) -> Recommendation:
     """Recommend a count of replicas."""
     parameters, now = view.parameters, view.demand
     slots, backlog = parameters.slots, view.backlog
-    load = view.expected_rate_per_s / (view.replica_rate_per_s * parameters.utilization)
-    under_way = situation.ceil(min(now.on_replicas, float(view.supply.ready * slots)) / slots)
+    load = max(_rate(view), _crowd(view)) if parameters.burst_headroom else _rate(view)
+    running = min(now.on_replicas, float(view.supply.ready * slots))
+    # Who plans with more than a full replica takes gives one back while there is work for it.
+    under_way = situation.ceil(running / (slots * max(1.0, parameters.utilization)))
     lasting = situation.ceil(load) + view.spare
     steady = max(situation.ceil(load), under_way)
     inputs = {"load": load, "steady": float(steady), "backlog": backlog}
@@ -27,10 +30,31 @@ def recommend(view: situation.Situation) -> Recommendation:
     return _without(view, steady, lasting, under_way, inputs)
 
 
+def _rate(view: situation.Situation) -> float:
+    """Replicas for the arrivals to expect."""
+    return view.expected_rate_per_s / (view.replica_rate_per_s * view.parameters.utilization)
+
+
+def _crowd(view: situation.Situation) -> float:
+    """Replicas with room for the requests there are at once, as the headroom for bursts has it.
+
+    Those that piled up because replicas were starting ask for no more than there will be.
+    """
+    parameters = view.parameters
+    replicas = view.demand.total * parameters.burst_headroom / parameters.slots
+    return min(replicas, float(view.kept)) if view.piled else replicas
+
+
 def _takes(view: situation.Situation, load: float) -> str:
     """What the load to expect takes."""
     spare = f" and {wording.replicas(view.spare)} to spare" if view.spare else ""
     parameters, rate_per_s = view.parameters, view.expected_rate_per_s
+    if load > _rate(view):
+        each = (
+            "a slot" if parameters.burst_headroom == 1 else f"{parameters.burst_headroom:g} slots"
+        )
+        crowd = wording.number(view.demand.total)
+        return f"{each} for each of {crowd} at once, which takes {load:.2f} replicas{spare}"
     if not rate_per_s:
         return f"nothing to expect{spare}"
     horizon = wording.seconds(parameters.cold_start_s)

@@ -135,6 +135,7 @@ class Parameters:
     drain_goal_s: float = 0.0  # 0: max(10, 2 · √T̂)
     activation_replicas: int = 1
     buffer_replicas: int = 0
+    burst_headroom: float = 0.0  # slots for each request at once
     tolerance: float = 0.1
     up: windows.Direction = DEFAULT_UP
     down: windows.Direction = DEFAULT_DOWN
@@ -202,6 +203,7 @@ class Parameters:
             drain_goal_s=scaling.drain_goal_seconds or 0.0,
             activation_replicas=min(scaling.activation_replicas, scaling.max_replicas),
             buffer_replicas=scaling.buffer_replicas,
+            burst_headroom=scaling.burst_headroom,
             tolerance=scaling.tolerance,
             up=_direction(scaling.scale_up, 0.0),
             down=_direction(

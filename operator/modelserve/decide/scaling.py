@@ -53,7 +53,7 @@ def decide(
     inputs: Mapping[str, float] = {}
     known = traffic.advance(past.known, seen, parameters, now, now_s, past.restored_at_s)
     past = state.counted(past, seen, parameters, now_s)
-    view = _look(seen, parameters, now, have, known, past.backlog_s, now_s)
+    view = _look(seen, parameters, now, have, known, past, now_s)
     if parameters.mode is MANUAL:
         wanted = parameters.manual_replicas
         verdict = Verdict(wanted, Reason.MANUAL, (lambda: _by_hand(parameters),))
@@ -116,7 +116,7 @@ def _look(
     now: demand.Demand,
     have: supply.Supply,
     known: traffic.Traffic,
-    backlog_s: float | None,
+    past: ScalerState,
     now_s: float,
 ) -> Situation:
     window_s = traffic.window_s(known, parameters)
@@ -131,6 +131,7 @@ def _look(
     expected_per_s = known.bursts.rate_per_s(rate_per_s, window_s) if active else 0.0
     current, kept = seen.live_count, have.ready + len(have.starting_s)
     beyond = now.total - have.ready * parameters.slots
+    piled = beyond > 0 and (past.piled or not have.ready or bool(have.starting_s))
     return Situation(
         parameters,
         now,
@@ -144,7 +145,8 @@ def _look(
         beyond if beyond > 0 else 0.0,
         kept if kept < current else current,
         active,
-        backlog_s is None or now_s - backlog_s > service_s,
+        past.backlog_s is None or now_s - past.backlog_s > service_s,
+        piled,
         now_s,
     )
 
@@ -178,7 +180,7 @@ def _automatic(
         growth = windows.record_held(growth or _found(view), verdict.replicas, now_s, up_s)
     recommendations = windows.record_held(recommendations, held, now_s, down_s)
     backlog_s = now_s if view.backlog > 0 else past.backlog_s
-    past = past.after(known, watch, backlog_s, recommendations, growth)
+    past = past.after(known, watch, backlog_s, view.piled, recommendations, growth)
     verdict = limits.stabilize(verdict, view, past)
     verdict = limits.rate(verdict, view, past)
     verdict = limits.bound(verdict, view)

@@ -15,6 +15,7 @@ class Situation(NamedTuple):
     """Demand, supply and estimates of one model. ``active`` as long as spare ones are to stay.
 
     ``settled``: no backlog for as long as a request takes, so what is under way is none of one.
+    ``piled``: the backlog there is grew while replicas were starting, so its size is no burst's.
     """
 
     parameters: observation.Parameters
@@ -30,6 +31,7 @@ class Situation(NamedTuple):
     kept: int  # supply that the count pays for; a rollout's surge is not taken for it
     active: bool
     settled: bool
+    piled: bool
     now_s: float
 
     @property

@@ -31,6 +31,7 @@ class ScalerState(NamedTuple):
     known: traffic.Traffic = traffic.Traffic()
     watch: progress.Watch = progress.Watch()
     backlog_s: float | None = None  # the last instant with a backlog
+    piled: bool = False  # the backlog there is grew while replicas were starting
     silent_since_s: float | None = None  # no figures at all since then
     recommendations: windows.Recommendations = ()  # of the down window: what the load took
     growth: windows.Recommendations = ()  # of the up window: all that was asked for
@@ -46,6 +47,7 @@ class ScalerState(NamedTuple):
         known: traffic.Traffic,
         watch: progress.Watch,
         backlog_s: float | None,
+        piled: bool,
         recommendations: windows.Recommendations,
         growth: windows.Recommendations,
     ) -> "ScalerState":
@@ -55,6 +57,7 @@ class ScalerState(NamedTuple):
             known,
             watch,
             backlog_s,
+            piled,
             None,
             recommendations,
             growth,

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from modelserve.decide import observation, record, scaling, windows
 from modelserve.testing import looks
 
@@ -67,6 +69,52 @@ def test_work_under_way_is_not_cut_because_arrivals_paused() -> None:
         looks.seen(looks.pod("a", load=8), looks.pod("b", load=8), looks.pod("c", load=1))
     )
     assert decision.desired == 3
+
+
+def test_who_plans_with_more_than_full_replicas_gives_one_back_while_it_works() -> None:
+    pods = [looks.pod("a", load=6), looks.pod("b", load=6), looks.pod("c", load=6)]
+    counts = [
+        looks.decide(looks.seen(*pods), looks.busy(rate_per_s=1.8), utilization=share).desired
+        for share in (1.0, 1.25)
+    ]
+    assert counts == [3, 2]
+
+
+def test_a_burst_that_will_be_gone_orders_nothing_without_headroom() -> None:
+    burst = looks.seen(looks.pod("a", load=8, waiting=2), held=6)
+    plain = looks.decide(burst, looks.busy(rate_per_s=0.1))
+    assert (plain.desired, plain.reason) == (1, Reason.BACKLOG_WITHIN_COLD_START)
+    roomy = looks.decide(burst, looks.busy(rate_per_s=0.1), burst_headroom=1.0)
+    assert (roomy.desired, roomy.reason) == (2, Reason.STEADY_LOAD)
+    assert roomy.message.endswith(
+        "nothing is starting; a slot for each of 16 at once, which takes 2.00 replicas, so 1 → 2"
+    )
+
+
+def test_headroom_asks_for_nothing_more_because_requests_piled_up_while_replicas_started() -> None:
+    parameters = replace(looks.PARAMETERS, burst_headroom=1.0)
+    starting = looks.pod("s", State.STARTING, expected_ready_s=looks.NOW_S + 80)
+    waking = looks.seen(starting, held=90)
+    first, past = scaling.decide(waking, parameters, looks.busy(rate_per_s=0.1), looks.NOW_S)
+    ready = looks.seen(*(looks.pod(f"p{i}", load=8) for i in range(first.desired)), held=60)
+    later, _ = scaling.decide(ready, parameters, past, looks.NOW_S + 80)
+    assert first.desired == looks.decide(waking, looks.busy(rate_per_s=0.1)).desired
+    assert later.desired == first.desired
+
+
+@pytest.mark.parametrize(
+    ("headroom", "expected"),
+    [pytest.param(0.0, [1, 1, 1], id="none"), pytest.param(0.5, [2, 2, 1], id="half a slot")],
+)
+def test_the_down_window_keeps_the_room_for_a_burst(headroom: float, expected: list[int]) -> None:
+    parameters = replace(looks.PARAMETERS, burst_headroom=headroom, down=windows.Direction(300.0))
+    burst = looks.seen(looks.pod("a", load=8, waiting=2), looks.pod("b", load=8), count=1)
+    _, past = scaling.decide(burst, parameters, looks.busy(), looks.NOW_S)
+    calm, counts = looks.seen(looks.pod("a", load=1), looks.pod("b")), []
+    for after_s in (1, 290, 302):
+        decision, past = scaling.decide(calm, parameters, past, looks.NOW_S + after_s)
+        counts.append(decision.desired)
+    assert counts == expected
 
 
 def test_a_small_deviation_is_left_alone() -> None:

@@ -112,3 +112,9 @@ def test_calls_between_ticks_change_nothing_that_counts() -> None:
     for _ in range(20):
         decision, after = policy.decide(Observation(2, 900.0), state, 15 * rng.random())
         assert (decision.changes, after) == (False, state)
+
+
+def test_who_begins_a_wake_with_several_is_told_how_many() -> None:
+    several = dataclasses.replace(SIZING, activation_replicas=5)
+    counts = {name: drive(name, [3.0], 0, 20.0, several)[-1].desired for name in ("knative", "hpa")}
+    assert counts == {"knative": 5, "hpa": 1}

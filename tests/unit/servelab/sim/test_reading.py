@@ -83,7 +83,7 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
             "      gpu: {", "      gpu: {tensorParallel: 3, ", "line 7: .*1, 2, 4 or 8", id="tp"
         ),
         pytest.param(
-            "minReplicas: 0", "targetUtilization: 0", "line 9: .*over 0 and at most 1", id="share"
+            "minReplicas: 0", "targetUtilization: 0", "line 9: .*over 0 and at most 2", id="share"
         ),
         pytest.param(
             "    traffic:", "    initialReplicas: 5\n    traffic:", "line 11: .*above", id="initial"

@@ -37,6 +37,17 @@ def test_others_have_no_field_that_is_only_ours(document: reading.Document) -> N
     assert not any(TOLERANCE in p.values for p in families.points(document, "knative"))
 
 
+@pytest.mark.parametrize(
+    ("policy", "several"),
+    [("committed", True), ("queue-depth", True), ("knative", True), ("hpa", False)],
+)
+def test_who_has_a_setting_for_a_wake_with_several_turns_it(
+    document: reading.Document, policy: str, several: bool
+) -> None:
+    found = families.points(document, policy)
+    assert any("scaling.activationReplicas" in each.values for each in found) is several
+
+
 @pytest.mark.parametrize("policy", ["oracle", "fixed-2"])
 def test_what_has_nothing_to_set_is_one_point(document: reading.Document, policy: str) -> None:
     assert [each.policy for each in families.points(document, policy)] == [policy]
@@ -47,7 +58,7 @@ def test_a_floor_that_the_scenario_has_is_one_of_them(document: reading.Document
     content = settings.applied(content, (*families.SCALING, "minReplicas"), 7)
     own = reading.Document(document.name, content, document.lines)
     floors = {each.values["scaling.minReplicas"] for each in families.points(own, "keda")}
-    assert floors == {0, 1, 2, 3, 7}
+    assert floors == {0, 1, 2, 3, 4, 7}
 
 
 def test_a_scenario_of_several_models_is_refused(document: reading.Document) -> None:
