@@ -108,8 +108,9 @@ class Dispatcher:
 
     def update(self, key: Key, terms: holding.Terms, replicas: Iterable[fleet.Replica]) -> None:
         """The ModelServe or its pods changed."""
+        machine = self.machine(key)
         self._deleted_real_s.pop(key, None)
-        self._apply(key, self.machine(key).update(terms, replicas, self.clock.real_s()))
+        self._apply(key, machine.update(terms, replicas, self.clock.real_s()))
 
     def remove(self, key: Key) -> None:
         """The ModelServe is gone. Its machine stays a while: counters must not run backwards."""

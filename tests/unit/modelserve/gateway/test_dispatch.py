@@ -1,5 +1,7 @@
 """All models of a gateway: what stays of one that is deleted."""
 
+import pytest
+
 from modelserve.api import wire
 from modelserve.api.keys import Key
 from modelserve.decide import fleet, holding
@@ -64,11 +66,14 @@ async def test_models_that_only_the_operator_told_of_are_forgotten() -> None:
     assert dict(made.items()) == {}
 
 
-async def test_a_model_that_the_operator_told_of_first_stays() -> None:
+@pytest.mark.parametrize("told_first", [False, True])
+async def test_a_model_that_is_there_stays(told_first: bool) -> None:
     clock = ManualClock()
     made = dispatch.Dispatcher(clock)
-    made.share(wire.Share(KEY.namespace, KEY.name, 4))
+    if told_first:
+        made.share(wire.Share(KEY.namespace, KEY.name, 4))
     made.update(KEY, holding.Terms(), [READY])
-    await clock.advance(dispatch.FORGET_REAL_S)
+    await clock.advance(2 * dispatch.FORGET_REAL_S)
     made.advance()
-    assert dict(made.items())[KEY].share == 4
+    assert dict(made.items())[KEY].share == (4 if told_first else None)
+    assert made.arrive(KEY, 1).verdict == READY
