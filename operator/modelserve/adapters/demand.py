@@ -173,8 +173,12 @@ class Gateways:
         """Report what changed by time alone since the last time; ``run`` does it every second."""
         now = self._clock.real_s()
         live = {name for name, link in self._links.items() if link.is_live(now)}
+        leased = {lease["metadata"]["name"] for lease in self.leases.items()}
         for name in self._live - live:
-            log.warning("gateway %s is live no more: no Lease renewal, no snapshot", name)
+            if name in leased:
+                log.warning("gateway %s is live no more: no Lease renewal, no snapshot", name)
+            else:
+                log.info("gateway %s has taken its leave", name)
             self._forget_shares(name)
         self._live = live
         turnout = frozenset(view.snapshot.gateway for view in self.gateways())

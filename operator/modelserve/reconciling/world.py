@@ -271,6 +271,8 @@ def _owned_by_scaler(deployment: ports.Object, count: int) -> list[ports.Object]
     shared = count != 0 and deployment["spec"].get("replicas") == count
     kept = []
     for entry in deployment["metadata"].get("managedFields", ()):
+        if (entry.get("manager"), entry.get("subresource")) == (names.SCALER, "scale"):
+            continue  # Our write before this one; the server has one entry for all of them.
         spec = entry.get("fieldsV1", {}).get("f:spec", {})
         theirs = "f:replicas" in spec and entry.get("subresource") != "status"
         if theirs and not (shared and entry.get("manager") != names.SCALER):

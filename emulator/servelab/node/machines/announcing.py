@@ -70,21 +70,25 @@ class Announcer:
         while True:
             name, due_real_s = await self._came.get()
             await self._clock.sleep_real(max(0.0, due_real_s - self._clock.real_s()))
-            known = self._nodes.get(name)
-            if known is None:
-                self._told.pop(name, None)
-                continue
-            try:
-                done = not self._cut_off(name) and await self._start(known)
-                pause.reset()
-            except errors.ClusterError as error:
-                # Not of this node alone: the others wait as well.
-                log.debug("start of node %s: %s", name, error)
-                done = False
-                wish_real_s = getattr(error, "retry_after_s", None) or 0.0
-                await self._clock.sleep_real(max(pause.next_real_s(), wish_real_s))
-            if not done:
+            if not await self._is_told(name, pause):
                 self.came(name, AGAIN_REAL_S)
+
+    async def _is_told(self, name: str, pause: backoff.Backoff) -> bool:
+        """Tell of the node's start; whether nothing is left to tell."""
+        known = self._nodes.get(name)
+        if known is None:
+            self._told.pop(name, None)
+            return True
+        try:
+            done = not self._cut_off(name) and await self._start(known)
+            pause.reset()
+        except errors.ClusterError as error:
+            # Not of this node alone: the others wait as well.
+            log.debug("start of node %s: %s", name, error)
+            done = False
+            wish_real_s = getattr(error, "retry_after_s", None) or 0.0
+            await self._clock.sleep_real(max(pause.next_real_s(), wish_real_s))
+        return done
 
     async def _start(self, known: machine.Machine) -> bool:
         """The CSINode comes last: where there is one, all has been told."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -254,6 +255,28 @@ async def test_a_wall_clock_that_jumps_changes_nothing(
         clock.set_wall(clock.wall_s() + 3600)
         await clock.advance(5)
         assert operator.live() == ["g1"]
+
+
+@pytest.mark.parametrize(("takes_leave", "warnings"), [(True, 0), (False, 1)])
+async def test_only_of_a_gateway_that_vanishes_is_warned(
+    cluster: testing.MemoryCluster,
+    clock: testing.ManualClock,
+    operator: Operator,
+    caplog: pytest.LogCaptureFixture,
+    takes_leave: bool,
+    warnings: int,
+) -> None:
+    async with Gateway(cluster, "g1") as gateway:
+        await gateway.say(3)
+        await operator.heard(1)
+        operator.gateways.sweep()
+        if takes_leave:
+            await cluster.delete(ports.LEASES, "sys", "g1")
+            await testing.settle()
+    await clock.advance(12)
+    operator.gateways.sweep()
+    assert operator.live() == []
+    assert sum(record.levelno == logging.WARNING for record in caplog.records) == warnings
 
 
 async def test_a_gateway_that_takes_its_leave_is_gone_at_once(

@@ -24,8 +24,16 @@ class HastyClock(clocks.SystemClock):
 
     HASTE = 50
 
+    def __init__(self, scale: float = 1.0) -> None:
+        super().__init__(scale)
+        self._skipped_s = 0.0
+
     def real_s(self) -> float:
-        return super().real_s() * self.HASTE
+        return super().real_s() * self.HASTE + self._skipped_s
+
+    def skip(self, seconds: float) -> None:
+        """So many seconds are over at once."""
+        self._skipped_s += seconds
 
     async def sleep_real(self, seconds: float) -> None:
         await super().sleep_real(seconds / self.HASTE)
@@ -180,8 +188,9 @@ class FakeEngine:
 class Lab:
     """The gateway under test and what surrounds it."""
 
-    def __init__(self, cluster: FakeCluster, gateway: assembly.Gateway) -> None:
+    def __init__(self, cluster: FakeCluster, gateway: assembly.Gateway, clock: HastyClock) -> None:
         self.cluster = cluster
+        self.clock = clock
         self.gateway = gateway
         self.session = aiohttp.ClientSession()
         self.engines: list[FakeEngine] = []
@@ -257,7 +266,8 @@ def make_lab(drain_real_s: float = 0.0) -> Lab:
     settings = assembly.Settings(
         token=TOKEN, identity="g", epoch="e1", drain_real_s=drain_real_s, max_body_bytes=2**20
     )
-    lab = Lab(cluster, assembly.Gateway(cast(Any, cluster), HastyClock(10.0), settings))
+    clock = HastyClock(10.0)
+    lab = Lab(cluster, assembly.Gateway(cast(Any, cluster), clock, settings), clock)
     lab.model()
     return lab
 

@@ -9,7 +9,9 @@ import pytest
 from modelserve import errors, ports
 from modelserve.adapters import clock as clocks
 from modelserve.api import names
-from modelserve.gateway import assembly
+from modelserve.api.keys import Key
+from modelserve.gateway import assembly, dispatch
+from modelserve.testing import census
 
 
 def lease(lab: Any) -> Any:
@@ -69,3 +71,43 @@ async def test_a_pod_on_a_node_that_turns_virtual_becomes_reachable(lab: Any) ->
     await lab.until(lambda: lab.gateway.dispatcher.held == 1)
     lab.cluster.put(ports.NODES, {"metadata": {"name": "gpu-1"}})
     assert (await asking)[0] == 200
+
+
+async def test_models_that_come_and_go_leave_nothing_behind(lab: Any) -> None:
+    engine = await lab.engine()
+    left: list[int] = []
+    for _ in range(4):
+        for number in range(3):
+            await come_and_go(lab, engine, f"m-{number}-{len(left)}")
+        lab.clock.skip(dispatch.FORGET_REAL_S)
+        await lab.until(lambda: len(list(lab.gateway.dispatcher.items())) == 1)
+        apart = (lab.cluster, lab.session, lab.engines)
+        left.append(census.reachable(lab.gateway, apart=apart))
+    # One entry more for each that went would be nine.
+    assert left[-1] - left[0] < 9
+
+
+async def come_and_go(lab: Any, engine: Any, name: str) -> None:
+    """A model with one replica: an answer, a client who leaves, one who outlives the model."""
+    lab.model(name)
+    engine.handler = engine.answer_json
+    lab.pod(f"{name}-a", engine.address, labels={names.LABEL_MODELSERVE: name})
+    assert (await lab.asked(model=name))[0] == 200
+    engine.go_on.clear()
+    engine.handler = engine.stream(b"data: 1\n\n", then_reset=True)
+    async with lab.ask(stream=True, model=name) as response:
+        await response.content.readany()
+        response.close()
+    await lab.until(lambda: lab.gateway.dispatcher.in_flight == 0)
+    engine.handler = engine.wait
+    engine.asked.clear()
+    asking = asyncio.create_task(lab.asked(model=name))
+    await engine.asked.wait()
+    lab.cluster.remove(ports.MODELSERVES, "default", name)
+    lab.cluster.remove(ports.PODS, "default", f"{name}-a")
+    await lab.until(lambda: lab.gateway.view.table.find(name) is None)
+    await lab.until(lambda: not lab.gateway.view.replicas(Key("default", name)))
+    engine.go_on.set()
+    assert (await asking)[0] == 200
+    engine.bodies.clear()
+    engine.headers.clear()

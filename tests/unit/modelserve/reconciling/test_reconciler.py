@@ -6,7 +6,7 @@ from modelserve import errors, ports
 from modelserve.api import names
 from modelserve.render import replica_owner
 from modelserve.render.replica_owner import Owner
-from modelserve.testing import apiserver
+from modelserve.testing import apiserver, census
 from modelserve.testing.stage import Stage
 
 COLD = 1000.0  # emulated seconds: longer than any window of the defaults
@@ -224,6 +224,56 @@ async def test_nothing_is_remembered_of_models_that_are_gone(stage: Stage) -> No
         await stage.turn(f"m{number}")
     assert list(stage.reconciler.memories) == list(stage.world.modelserves)
     assert list(stage.gateways.shares) in ([], ["llama"])
+
+
+def all_that_is_left(stage: Stage) -> int:
+    """Of what the reconciler refers to, the world around it left aside."""
+    around = (stage.cluster, stage.clock, stage.gateways, stage.engines, stage.events)
+    return census.reachable(stage.reconciler, apart=around)
+
+
+async def test_models_that_come_and_go_leave_no_more_than_the_names_of_their_pods(
+    stage: Stage,
+) -> None:
+    left = []
+    for number in range(4):
+        name = f"m{number}"
+        await stage.apply(name)
+        await stage.turn(name)
+        stage.gateways.say(name, held=1, arrivals=1)
+        await stage.turn(name)
+        await stage.start_pod(f"{name}-0", name)
+        await stage.set_ready(f"{name}-0")
+        await stage.turn(name)
+        await stage.delete_pod(f"{name}-0")
+        await stage.cluster.delete(ports.MODELSERVES, "default", name)
+        stage.gateways.models.clear()
+        await stage.turn(name)
+        await stage.clock.advance(0)
+        left.append(all_that_is_left(stage))
+    # So that late news brings none of them back: of each its UID, and its pod's.
+    assert left[-1] - left[0] <= 3 * 2
+
+
+async def test_pods_and_counts_of_a_model_that_stays_leave_nothing_behind(stage: Stage) -> None:
+    left, arrivals = [], 0
+    for number in range(6):
+        pod = f"llama-{number}"
+        for held in (1, 0):
+            arrivals += held
+            stage.gateways.say("llama", held=held, arrivals=arrivals, completions=arrivals - held)
+            await stage.turn()
+            if held:
+                await stage.start_pod(pod)
+                await stage.set_ready(pod)
+                await stage.turn()
+        await stage.live(2 * COLD)
+        assert await stage.replicas() == 0
+        await stage.delete_pod(pod)
+        await stage.turn()
+        left.append(all_that_is_left(stage))
+    # After five times up and down the history is full; a deleted pod's UID is kept for a while.
+    assert left[-1] - left[-2] <= 1
 
 
 async def test_gateways_are_told_their_shares(stage: Stage) -> None:

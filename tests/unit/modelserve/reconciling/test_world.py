@@ -48,6 +48,15 @@ def scale(version: int, replicas: int, uid: str = "d1") -> dict[str, Any]:
     }
 
 
+def test_writes_of_the_count_one_after_the_other_leave_one_owner_of_it() -> None:
+    known = World()
+    known.put_deployment(deployment(1))
+    for version in range(2, 30):
+        known.note_scale(KEY, scale(version, version % 4))
+    managers = [entry["manager"] for entry in known.deployments[KEY]["metadata"]["managedFields"]]
+    assert managers == ["kubectl", names.SCALER]
+
+
 def pod(uid: str, node: str = "", gpus: int = 1, phase: str = "Running") -> dict[str, Any]:
     resources = {"limits": {"nvidia.com/gpu": str(gpus)}} if gpus else {}
     return {

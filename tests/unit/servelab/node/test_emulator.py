@@ -6,11 +6,12 @@ import gc
 import logging
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, cast
 
 import pytest
 
 from modelserve import ports, testing
-from modelserve.testing import apiserver
+from modelserve.testing import apiserver, census
 from servelab.engine import pool
 from servelab.node import emulator, figures
 from servelab.node.kubelet import runtime
@@ -194,6 +195,72 @@ async def test_pods_that_come_and_go_leave_nothing_on_their_node() -> None:
         assert (node.given.by_pod, list(kept.served())) == ({}, [])
 
 
+class Engines:
+    """As a pool of workers, without any."""
+
+    def __init__(self) -> None:
+        self.left: set[str] = set()
+
+    async def reserve(self, uid: str, *_: object) -> str:
+        self.left.add(uid)
+        return "127.0.0.1:1"
+
+    async def serve(self, uid: str) -> None:
+        assert uid in self.left
+
+    async def kill(self, uid: str) -> None:
+        self.left.discard(uid)
+
+
+async def test_pods_and_pools_that_come_and_go_leave_nothing_behind() -> None:
+    cluster, clock, engines = testing.MemoryCluster(), testing.ManualClock(), Engines()
+    await cluster.create(ports.GPUPOOLS, None, POOL)
+    kubelet = registration.Kubelet("127.0.0.1", 1)
+    kept = emulator.Emulator(cluster, clock, cast(Any, engines), kubelet, figures.Figures())
+    left = []
+    async with kept:
+        for number in range(5):
+            await come_and_go(cluster, clock, kept, f"p{number}")
+            # Longer than a kubelet and the links remember anything.
+            await clock.advance(3700)
+            left.append(census.reachable(kept, apart=(cluster, clock, engines)))
+    assert engines.left == set()
+    # One entry more for each that went would be three.
+    assert left[-1] - left[1] < 3
+
+
+async def come_and_go(
+    cluster: testing.MemoryCluster,
+    clock: testing.ManualClock,
+    kept: emulator.Emulator,
+    name: str,
+) -> None:
+    """A pool with a slow registry, an engine and another pod on its node, and all ends."""
+    slow = {"type": "SlowRegistry", "factor": 2, "durationSeconds": 5}
+    rates = {"registry": {"sharedBandwidth": "4GB/s"}, "storage": {"sharedBandwidth": "4GB/s"}}
+    made = {"gpu": "NVIDIA-H100-80GB-HBM3", "faults": [slow], "drain": {"noticeSeconds": 0}}
+    meta = {"metadata": {"name": name}}
+    await cluster.create(ports.GPUPOOLS, None, {**meta, "spec": {**made, **rates}})
+    await clock.advance(2)
+    serve = ["vllm", "serve", "meta-llama/Llama-3.1-8B-Instruct", "--max-model-len", "8192"]
+    for end, command in (("engine", serve), ("plain", ["sleep", "99"])):
+        body = pod(command)
+        image = {"image": "vllm/vllm-openai:v0.33.0" if command is serve else "busybox:1"}
+        container = {**body["spec"]["containers"][0], **image, "resources": {}}
+        spec = {**body["spec"], "nodeName": f"{name}-0", "containers": [container]}
+        named = {**body["metadata"], "name": f"{name}-{end}"}
+        await cluster.create(ports.PODS, "default", {"metadata": named, "spec": spec})
+    await until(lambda: len(list(kept.served())) == 2)
+    there = [weakref.ref(found) for found in kept.served()]
+    await live_on(clock, there, 60)
+    for end in ("engine", "plain"):
+        await cluster.delete(ports.PODS, "default", f"{name}-{end}", grace_s=0)
+    await live_on(clock, there)
+    await cluster.delete(ports.GPUPOOLS, None, name)
+    await clock.advance(3)
+    await until(lambda: list(kept.served_nodes()) == ["dgx-0"])
+
+
 async def faults(cluster: testing.MemoryCluster, *listed: ports.Object) -> None:
     """What goes wrong in the pool from now on."""
     await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"faults": list(listed)}})
@@ -245,9 +312,9 @@ async def test_pods_that_are_gone_are_freed_without_the_collector(
             gc.enable()
 
 
-async def live_on(clock: testing.ManualClock, pods: Sequence[Pod]) -> None:
-    """Ten seconds pass, and those of the pods that are still there have their turns."""
-    for _ in range(20):
+async def live_on(clock: testing.ManualClock, pods: Sequence[Pod], turns: int = 20) -> None:
+    """Half a second passes each turn, and those of the pods that are still there have theirs."""
+    for _ in range(turns):
         await clock.advance(0.5)
         for found in pods:
             if (one := found()) is not None:
