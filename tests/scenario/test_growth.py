@@ -141,7 +141,8 @@ def test_a_replica_that_hangs_orders_nothing_while_others_start(
     policy=st.sampled_from(list(api.Policy)),
     mode=st.sampled_from([api.Mode.AUTO, api.Mode.SCALE_UP_ONLY]),
     target=st.floats(1, 500),
-    utilization=st.floats(0.01, 1),
+    utilization=st.floats(0.01, 2),
+    headroom=st.floats(0, 10),
     activation=st.integers(1, 3),
     room=st.sampled_from([None, 0, 5]),
 )
@@ -155,6 +156,7 @@ def test_one_held_request_always_wakes_the_model(
     mode: api.Mode,
     target: float,
     utilization: float,
+    headroom: float,
     activation: int,
     room: int | None,
 ) -> None:
@@ -165,6 +167,7 @@ def test_one_held_request_always_wakes_the_model(
         mode=mode,
         target_queue_depth=target,
         utilization=utilization,
+        burst_headroom=headroom,
         tolerance=1.0,
         activation_replicas=activation,
         gpus=observation.GpuRoom(room),
