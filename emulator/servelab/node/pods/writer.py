@@ -1,7 +1,6 @@
 """Writes of one pod to the API, in order, newest status only, tried again until they succeed."""
 
 import asyncio
-import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,22 +8,28 @@ from typing import Any
 
 from modelserve import errors, ports
 from modelserve.adapters import backoff
+from modelserve.api import names
+from servelab.node.pods import writes
 
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_REAL_S = 0.1
 LONGEST_PAUSE_REAL_S = 5.0
 HELD_LOOK_REAL_S = 0.25
+_CONDITIONS = "conditions"
 
 
 class PodWriter:
-    """``run`` it as a task. Annotations and status go together, the deletion goes last."""
+    """``run`` it as a task. Annotations and status go together, the deletion goes last.
+
+    Mere progress of a start goes when the API server has little else to take in.
+    """
 
     def __init__(
         self,
         cluster: ports.Cluster,
         pod: ports.Object,
-        limit: contextlib.AbstractAsyncContextManager[None],
+        room: writes.Statuses,
         sleep_real: Callable[[float], Awaitable[None]] = asyncio.sleep,
         rng: random.Random | None = None,
     ) -> None:
@@ -32,13 +37,14 @@ class PodWriter:
         meta = pod["metadata"]
         self._namespace, self._name, self._uid = meta["namespace"], meta["name"], meta["uid"]
         self._cluster = cluster
-        self._limit = limit
+        self._room = room
         self._annotations: dict[str, str] = {}
         self._status: Mapping[str, Any] | None = None
         self._sent: Mapping[str, Any] | None = None
         self._delete = False
         self._closed = False
         self._work = asyncio.Event()
+        self._hurry = asyncio.Event()
         self._backoff = backoff.Backoff(
             rng or random.Random(), FIRST_PAUSE_REAL_S, LONGEST_PAUSE_REAL_S
         )
@@ -60,28 +66,39 @@ class PodWriter:
         """Write this status; one that still waits is replaced."""
         if self._status is not None or body != self._sent:
             self._status = body
-            self._work.set()
+            self._asked()
 
     def annotate(self, annotations: Mapping[str, str]) -> None:
         # A new dictionary: a write under way holds the one before.
         self._annotations = {**self._annotations, **annotations}
-        self._work.set()
+        self._asked()
 
     def again(self) -> None:
         """Write the last status once more: somebody else overwrote it."""
         if self._sent is not None and self._status is None:
             self._status = self._sent
-            self._work.set()
+            self._asked()
 
     def delete(self) -> None:
         """Remove the pod when all is written."""
         self._delete = True
-        self._work.set()
+        self._asked()
 
     def close(self) -> None:
         """Begin no write any more."""
         self._closed = True
+        self._asked()
+
+    def _asked(self) -> None:
         self._work.set()
+        if not self._can_wait():
+            self._hurry.set()
+
+    def _can_wait(self) -> bool:
+        """Whether all that is asked for is to tell how far a phase is."""
+        if self._annotations or self._delete or self._closed:
+            return False
+        return self._status is not None and _tells_progress(self._status, self._sent)
 
     async def run(self, held: Callable[[], bool] = lambda: False) -> None:
         """Write until the pod is gone, or ``close``; nothing while ``held``."""
@@ -93,7 +110,10 @@ class PodWriter:
                 await self._sleep(HELD_LOOK_REAL_S)
                 continue
             try:
-                async with self._limit:
+                if self._can_wait():
+                    self._hurry.clear()
+                    await self._room.lull(self._hurry)
+                async with self._room:
                     if self._closed or await self._send():
                         return
             except errors.NotFound:
@@ -174,3 +194,19 @@ class PodWriter:
             if found["metadata"]["uid"] == self._uid:
                 raise
             log.debug("pod %s/%s is another one by now", self._namespace, self._name)
+
+
+def _tells_progress(new: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
+    """Whether nothing is new but the words of our own condition, and nothing of a kubelet's."""
+    if old is None or new.keys() != old.keys():
+        return False
+    if any(value != old[key] for key, value in new.items() if key != _CONDITIONS):
+        return False
+    return _without_words(new) == _without_words(old)
+
+
+def _without_words(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [
+        {**each, "message": ""} if each.get("type") == names.CONDITION_STARTING else each
+        for each in status.get(_CONDITIONS) or ()
+    ]

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from modelserve import errors, ports
-from servelab.node.pods import writer
+from modelserve.api import names
+from servelab.node.pods import writer, writes
 
 POD = {"metadata": {"namespace": "default", "name": "p", "uid": "u-1"}}
 
@@ -67,7 +68,7 @@ class FakeCluster:
 
 
 def make(cluster: FakeCluster) -> writer.PodWriter:
-    return writer.PodWriter(cluster, POD, asyncio.Semaphore(4))  # type: ignore[arg-type]
+    return writer.PodWriter(cluster, POD, writes.Statuses(4))  # type: ignore[arg-type]
 
 
 async def finish(pod: writer.PodWriter) -> None:
@@ -215,7 +216,7 @@ def patient(
         writer.PodWriter(
             cluster,  # type: ignore[arg-type]
             POD,
-            asyncio.Semaphore(4),
+            writes.Statuses(4),
             sleep_real=sleep_real,
             rng=random.Random(1),
         ),
@@ -224,8 +225,8 @@ def patient(
 
 
 async def test_a_write_under_way_goes_on_to_its_answer_when_the_writer_is_closed() -> None:
-    cluster, limit = FakeCluster(), asyncio.Semaphore(4)
-    pod = writer.PodWriter(cluster, POD, limit)  # type: ignore[arg-type]
+    cluster, room = FakeCluster(), writes.Statuses(4)
+    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
     pod.status({"phase": "Running"})
     pod.delete()
     written = asyncio.create_task(pod.run())
@@ -243,3 +244,63 @@ async def test_a_closed_writer_begins_no_write() -> None:
     pod.close()
     await finish(pod)
     assert cluster.calls == []
+
+
+def told(message: str, reason: str = "WeightLoad", kind: str = names.CONDITION_STARTING) -> Any:
+    condition = {"type": kind, "status": "True", "reason": reason, "message": message}
+    return {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}, condition]}
+
+
+async def busy(room: writes.Statuses, until: asyncio.Event) -> None:
+    async with room:
+        await until.wait()
+
+
+async def turns() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+FURTHER = [
+    pytest.param(told("2 of 9 GB"), False, id="progress of a phase"),
+    pytest.param(told("engine warm-up", "WarmUp"), True, id="the next phase"),
+    pytest.param({**told("2 of 9 GB"), "phase": "Failed"}, True, id="something else as well"),
+    pytest.param({**told("1 of 9 GB"), "podIP": "10.0.0.1"}, True, id="something more"),
+    pytest.param(told("2 of 9 GB", kind="Ready"), True, id="the words of a kubelet"),
+]
+
+
+@pytest.mark.parametrize(("status", "at_once"), FURTHER)
+async def test_mere_progress_waits_where_many_write(status: Any, at_once: bool) -> None:
+    cluster, room, free = FakeCluster(), writes.Statuses(patience_real_s=3600.0), asyncio.Event()
+    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
+    pod.status(told("1 of 9 GB"))
+    writing = asyncio.create_task(pod.run())
+    await turns()
+    others = [asyncio.create_task(busy(room, free)) for _ in range(writes.FEW + 1)]
+    await turns()
+    pod.status(status)
+    await turns()
+    assert (cluster.patches == 2) == at_once
+    free.set()
+    pod.delete()
+    await asyncio.gather(writing, *others)
+    assert cluster.calls[1] == ("status", status)
+
+
+async def test_news_takes_the_place_of_progress_that_waits_and_goes_at_once() -> None:
+    cluster, room, free = FakeCluster(), writes.Statuses(patience_real_s=3600.0), asyncio.Event()
+    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
+    pod.status(told("1 of 9 GB"))
+    writing = asyncio.create_task(pod.run())
+    await turns()
+    others = [asyncio.create_task(busy(room, free)) for _ in range(writes.FEW + 1)]
+    await turns()
+    pod.status(told("9 of 9 GB"))
+    await turns()
+    pod.status(told("engine warm-up", "WarmUp"))
+    await turns()
+    assert cluster.calls[1:] == [("status", told("engine warm-up", "WarmUp"))]
+    pod.close()
+    free.set()
+    await asyncio.gather(writing, *others)

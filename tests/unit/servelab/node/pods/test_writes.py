@@ -1,4 +1,4 @@
-"""Events go behind statuses, but not for ever."""
+"""Events and mere progress go behind what is news of a pod, but not for ever."""
 
 import asyncio
 
@@ -58,6 +58,69 @@ async def test_who_gives_up_waiting_leaves_the_room_to_others() -> None:
     await asyncio.gather(first, *holding, return_exceptions=True)
     await asyncio.gather(tell(events, told), hold(statuses, done), _set(done))
     assert told == ["event"]
+
+
+async def rest(statuses: writes.Statuses, hurry: asyncio.Event, told: list[str]) -> None:
+    await statuses.lull(hurry)
+    async with statuses:
+        told.append("progress")
+        await turns()
+
+
+async def test_what_can_wait_rests_until_few_statuses_are_left() -> None:
+    statuses, done = writes.Statuses(patience_real_s=3600.0), asyncio.Event()
+    told: list[str] = []
+    holding = [asyncio.create_task(hold(statuses, done)) for _ in range(writes.FEW + 1)]
+    await turns()
+    resting = asyncio.create_task(rest(statuses, asyncio.Event(), told))
+    await turns()
+    assert told == []
+    done.set()
+    await asyncio.gather(resting, *holding)
+    assert told == ["progress"]
+
+
+async def test_what_can_wait_goes_at_once_when_it_is_in_a_hurry() -> None:
+    statuses, done, hurry = (
+        writes.Statuses(patience_real_s=3600.0),
+        asyncio.Event(),
+        asyncio.Event(),
+    )
+    told: list[str] = []
+    holding = [asyncio.create_task(hold(statuses, done)) for _ in range(writes.FEW + 1)]
+    await turns()
+    resting = asyncio.create_task(rest(statuses, hurry, told))
+    await turns()
+    hurry.set()
+    await resting
+    assert told == ["progress"]
+    done.set()
+    await asyncio.gather(*holding)
+
+
+async def test_what_can_wait_rests_no_longer_than_its_patience() -> None:
+    statuses, done = writes.Statuses(patience_real_s=0.0), asyncio.Event()
+    told: list[str] = []
+    holding = [asyncio.create_task(hold(statuses, done)) for _ in range(writes.FEW + 1)]
+    await turns()
+    await rest(statuses, asyncio.Event(), told)
+    assert told == ["progress"]
+    done.set()
+    await asyncio.gather(*holding)
+
+
+async def test_where_many_rest_few_go_at_a_time_and_none_is_forgotten() -> None:
+    statuses, done = writes.Statuses(patience_real_s=3600.0), asyncio.Event()
+    told: list[str] = []
+    holding = [asyncio.create_task(hold(statuses, done)) for _ in range(writes.FEW + 1)]
+    await turns()
+    resting = [asyncio.create_task(rest(statuses, asyncio.Event(), told)) for _ in range(50)]
+    await turns()
+    done.set()
+    await turns()
+    assert 0 < len(told) <= writes.FEW + 1
+    await asyncio.gather(*resting, *holding)
+    assert len(told) == 50
 
 
 async def _set(done: asyncio.Event) -> None:
