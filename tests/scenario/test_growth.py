@@ -142,7 +142,6 @@ def test_a_replica_that_hangs_orders_nothing_while_others_start(
     mode=st.sampled_from([api.Mode.AUTO, api.Mode.SCALE_UP_ONLY]),
     target=st.floats(1, 500),
     utilization=st.floats(0.01, 2),
-    headroom=st.floats(0, 10),
     activation=st.integers(1, 3),
     room=st.sampled_from([None, 0, 5]),
 )
@@ -156,7 +155,6 @@ def test_one_held_request_always_wakes_the_model(
     mode: api.Mode,
     target: float,
     utilization: float,
-    headroom: float,
     activation: int,
     room: int | None,
 ) -> None:
@@ -167,7 +165,7 @@ def test_one_held_request_always_wakes_the_model(
         mode=mode,
         target_queue_depth=target,
         utilization=utilization,
-        burst_headroom=headroom,
+        burst_headroom=activation - 1,
         tolerance=1.0,
         activation_replicas=activation,
         gpus=observation.GpuRoom(room),

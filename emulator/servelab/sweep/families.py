@@ -39,8 +39,10 @@ PATIENT: Sequence[Preset] = (
         for goal_s in (120, 300, 600, 1200)
         for tolerance in (0.1, 0.25, 0.5)
     ),
-    {"targetUtilization": 1.2, "drainGoalSeconds": 120, "tolerance": 0.25, DOWN: 0},
-    {"targetUtilization": 1.5, "drainGoalSeconds": 300, "tolerance": 0.25, DOWN: 0},
+    *(
+        {"targetUtilization": fuller, "drainGoalSeconds": goal_s, "tolerance": 0.25, DOWN: 0}
+        for fuller, goal_s in ((1.2, 120), (1.3, 45), (1.3, 50), (1.5, 300))
+    ),
 )
 # Room for bursts that are gone within a cold start, for as long as they may come again.
 ROOMY: Sequence[Preset] = tuple(

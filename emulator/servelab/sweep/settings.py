@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from modelserve import errors
-from servelab.sim import knowing
+from servelab.sim import knowing, reading
 from servelab.sim.checking import Place
 
 # Where a field of a model's own spec is, when there is one model and nobody says which.
@@ -38,7 +38,7 @@ def parse(text: str, content: Mapping[str, Any]) -> Setting:
             f"--set {text}: write FIELD=VALUE,VALUE, for instance scaling.minReplicas=0,1,2"
         )
     try:
-        found = yaml.safe_load(f"[{values}]")
+        found = yaml.load(f"[{values}]", Loader=reading.Loader)
     except (yaml.YAMLError, ValueError) as error:
         raise errors.InputError(f"--set {text}: the values cannot be read as YAML") from error
     if not isinstance(found, list) or not found:

@@ -40,6 +40,10 @@ def test_values_are_yaml() -> None:
     assert list(given.values) == ["Committed", None, 1.5, [1, 2], {"a": 1}]
 
 
+def test_values_are_read_as_in_a_scenario() -> None:
+    assert settings.parse("gpuHourPrice=1e3,null", {}).values == (1000.0, None)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
