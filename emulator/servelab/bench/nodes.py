@@ -13,9 +13,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from modelserve import ports
-from modelserve.adapters import events as eventsink
 from modelserve.api import names, timestamps
-from servelab.bench import barewriter, exposition, figure, fleet, soak
+from servelab.bench import barewriter, cycles, exposition, figure, fleet
 from servelab.bench.registry import Say
 from servelab.cluster import local, reporting, scratch
 
@@ -25,11 +24,6 @@ STARTING = 100
 BURSTS = 5
 MANY = 1000
 MINUTES = 1.0
-CYCLES = 20
-# A minute is how long a pod's events are rationed, ten how long they may be counted up.
-WARM_REAL_S = 75.0
-SOAK_WARM_REAL_S = eventsink.AGGREGATE_REAL_S + 60.0
-CYCLE_PODS = 50
 SETTLE_REAL_S = 20.0
 CATCH_UP_REAL_S = 5.0
 LOOK_REAL_S = 0.2
@@ -205,26 +199,12 @@ class Bench:
         )
 
     async def soak(self, duration_s: float | None) -> Sequence[figure.Figure]:
-        """Memory over cycles of pods that come and go; see SOAK_WARM_REAL_S."""
-        warm_s = WARM_REAL_S if duration_s is None else SOAK_WARM_REAL_S
-        rest = f"{CYCLES} times" if duration_s is None else f"{duration_s:.0f} s"
-        self._say(f"{CYCLE_PODS} pods that come and go, for {warm_s:.0f} s and {rest}")
-        warm_at_s = time.monotonic() + warm_s
-        samples: list[tuple[float, float]] = []
-        while len(samples) < CYCLES or time.monotonic() < warm_at_s + (duration_s or 0.0):
-            await self._fleet.put("cycle", CYCLE_PODS, fleet.PLAIN, {})
-            await self._fleet.all_ready("cycle", CYCLE_PODS)
-            await self._fleet.take_away("cycle")
-            if time.monotonic() >= warm_at_s:
-                samples.append((float(len(samples)), float(self._fleet.usage().rss_bytes)))
-        grown = soak.growth(samples)
-        unit, count = "bytes/pod", len(samples) * CYCLE_PODS
-        return (
-            figure.Figure(
-                "rss_growth_bytes_per_pod", grown.bytes_per_s / CYCLE_PODS, unit, samples=count
-            ),
-            figure.Figure("rss_growth_error", grown.error_bytes_per_s / CYCLE_PODS, unit),
-        )
+        """Memory over cycles of pods that come and go, plain ones and then engines'."""
+        found: list[figure.Figure] = []
+        for kind in (cycles.PLAIN, cycles.engines(ENGINE)):
+            self._say(cycles.told(kind, duration_s))
+            found += await cycles.grown(self._fleet, kind, duration_s)
+        return found
 
     async def many(self, duration_s: float) -> Sequence[figure.Figure]:
         """A thousand nodes at rest."""

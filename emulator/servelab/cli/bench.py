@@ -33,7 +33,8 @@ from servelab.cli import completing
     type=click.FloatRange(min=0.1),
     metavar="MINUTES",
     help="How long memory is watched: of an engine under load  [default: 0.5], or of the "
-    "emulator of `nodes` while pods come and go, after eleven minutes  [default: 20 rounds].",
+    "emulator of `nodes` while pods come and go, plain ones and then engines', each after eleven "
+    "minutes  [default: 20 and 12 rounds].",
 )
 @click.option(
     "--minutes",
