@@ -160,9 +160,12 @@ class Connection(asyncio.Protocol):
         self._writable.set()
         for stream in self._streams.values():
             stream.cut()
+        # They refer to us: so nobody has to look for what keeps itself alive.
+        self._streams.clear()
         self._opened.put_nowait(None)
-        if isinstance(self._before, asyncio.Protocol):
-            self._before.connection_lost(exc)
+        before, self._before = self._before, None
+        if isinstance(before, asyncio.Protocol):
+            before.connection_lost(exc)
 
     def _take(self, frame: spdy.Frame) -> None:
         assert self._transport is not None

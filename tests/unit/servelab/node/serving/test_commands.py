@@ -1,13 +1,16 @@
 """Exec, run and attach, over SPDY as the API server speaks it and over WebSockets."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from modelserve import testing
 from servelab.node.pods import journal
+from servelab.node.serving import connections
 
 V4 = "v4.channel.k8s.io"
 
@@ -30,6 +33,24 @@ async def test_a_command_writes_to_its_streams_and_ends_well(connect: Any) -> No
     client = await execute(connect, "command=echo&command=hello")
     assert client.got[3] == b"hello\n"
     assert json.loads(client.got[1]) == {"status": "Success"}
+
+
+async def test_streams_of_commands_that_ended_are_freed_without_the_collector(
+    connect: Any,
+) -> None:
+    def streams() -> int:
+        return sum(isinstance(each, connections.Stream) for each in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    before = streams()
+    try:
+        for _ in range(3):
+            await (await execute(connect, "command=echo&command=hello")).close()
+        await testing.settle(200)
+        assert streams() == before
+    finally:
+        gc.enable()
 
 
 async def test_nvidia_smi_lists_the_gpus_that_the_container_was_given(connect: Any) -> None:
