@@ -26,7 +26,7 @@ ACCESS_REVIEWS = ports.Resource(
 )
 # How long a kubelet keeps what it was told, by default.
 TOKEN_REAL_S, ALLOWED_REAL_S, DENIED_REAL_S = 120.0, 300.0, 30.0
-MOST_KEPT = 10_000
+FEW_KEPT, MOST_KEPT = 100, 10_000
 AUTHENTICATED = "system:authenticated"
 
 _T = TypeVar("_T")
@@ -48,15 +48,22 @@ class _Kept(Generic[_T]):
 
     now_s: Callable[[], float]
     found: dict[Hashable, tuple[float, _T]] = field(default_factory=dict)
+    full: int = FEW_KEPT  # with so many it is looked which are too old
 
     def get(self, key: Hashable) -> _T | None:
         until_s, value = self.found.get(key, (0.0, None))
         return value if self.now_s() < until_s else None
 
     def put(self, key: Hashable, value: _T, for_s: float) -> None:
+        if len(self.found) >= self.full:
+            self._forget(self.now_s())
+        self.found[key] = (self.now_s() + for_s, value)
+
+    def _forget(self, now_s: float) -> None:
+        self.found = {key: kept for key, kept in self.found.items() if now_s < kept[0]}
         if len(self.found) >= MOST_KEPT:
             self.found.clear()
-        self.found[key] = (self.now_s() + for_s, value)
+        self.full = min(MOST_KEPT, max(FEW_KEPT, 2 * len(self.found)))
 
 
 class Access:
@@ -67,6 +74,11 @@ class Access:
         self._tokens = _Kept[User](now_s)
         self._decisions = _Kept[bool](now_s)
         self._asked: dict[Hashable, asyncio.Task[Any]] = {}
+
+    @property
+    def remembered(self) -> int:
+        """Answers that are kept, those that are too old as well."""
+        return len(self._tokens.found) + len(self._decisions.found)
 
     async def who(self, request: web.Request) -> User | None:
         """The user; None if he does not say, or it is not true. Raises ClusterError."""

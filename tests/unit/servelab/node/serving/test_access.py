@@ -107,6 +107,17 @@ async def test_a_refusal_is_kept_for_less(secured: Any, api: ApiServer, clock: C
     assert (await ask(secured, "/metrics"))[0] == 200
 
 
+async def test_answers_about_nodes_that_are_long_gone_are_not_kept(
+    api: ApiServer, clock: Clock
+) -> None:
+    asked = access.Access(cast(Any, api), clock)
+    for number in range(1000):
+        await asked.may(access.User("anna"), f"n-{number}", "get", "metrics")
+        clock.now_s += 1.0
+    # A refusal counts for half a minute.
+    assert asked.remembered <= access.FEW_KEPT + 1
+
+
 async def test_without_the_api_server_nobody_gets_in(secured: Any, api: ApiServer) -> None:
     api.down = True
     assert (await ask(secured, "/healthz"))[0] == 401
