@@ -47,7 +47,7 @@ PATIENT: Sequence[Preset] = (
 # Room for bursts that are gone within a cold start, for as long as they may come again.
 ROOMY: Sequence[Preset] = tuple(
     {"burstHeadroom": slots, DOWN: down_s}
-    for slots in (0.25, 0.5, 1.0, 1.5, 2.0)
+    for slots in (0.25, 0.5, 1.0, 1.1, 1.5, 2.0)
     for down_s in (300, 600)
 )
 # What it has besides: more of the load that it plans with, longer down windows, spare replicas.
