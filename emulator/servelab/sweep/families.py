@@ -40,8 +40,11 @@ PATIENT: Sequence[Preset] = (
         for tolerance in (0.1, 0.25, 0.5)
     ),
     *(
-        {"targetUtilization": fuller, "drainGoalSeconds": goal_s, "tolerance": 0.25, DOWN: 0}
-        for fuller, goal_s in ((1.2, 120), (1.3, 45), (1.3, 50), (1.5, 300))
+        {"targetUtilization": fuller, "drainGoalSeconds": goal_s, "tolerance": tolerance, DOWN: 0}
+        for fuller, goal_s, tolerance in (
+            *((1.15, 24, 0.4), (1.2, 120, 0.25), (1.3, 45, 0.25), (1.3, 50, 0.25)),
+            (1.5, 300, 0.25),
+        )
     ),
 )
 # Room for bursts that are gone within a cold start, for as long as they may come again.
@@ -58,6 +61,7 @@ COMMITTED: Sequence[Preset] = (
     {"targetUtilization": 0.85},
     {DOWN: 120},
     {DOWN: 180},
+    {"targetUtilization": 1.0, DOWN: 220},
     {"targetUtilization": 0.9, DOWN: 240},
     {DOWN: 300},
     {"bufferReplicas": 1},
