@@ -32,6 +32,7 @@ WAKES: Sequence[Preset] = ({"activationReplicas": 2}, {"activationReplicas": 4})
 FULL_WAKES: Sequence[Preset] = tuple(
     {"activationReplicas": count, "targetUtilization": 1.0} for count in (3, 4, 5, 6)
 )
+FULLER = ((1.15, 24, 0.4), (1.2, 120, 0.25), (1.3, 45, 0.25), (1.3, 50, 0.25), (1.5, 300, 0.25))
 # Longer waits before more are ordered, up to those of a fixed count that is enough; gone at once.
 PATIENT: Sequence[Preset] = (
     *(
@@ -41,10 +42,7 @@ PATIENT: Sequence[Preset] = (
     ),
     *(
         {"targetUtilization": fuller, "drainGoalSeconds": goal_s, "tolerance": tolerance, DOWN: 0}
-        for fuller, goal_s, tolerance in (
-            *((1.15, 24, 0.4), (1.2, 120, 0.25), (1.3, 45, 0.25), (1.3, 50, 0.25)),
-            (1.5, 300, 0.25),
-        )
+        for fuller, goal_s, tolerance in FULLER
     ),
 )
 # Room for bursts that are gone within a cold start, for as long as they may come again.
