@@ -35,14 +35,18 @@ def _rate(view: situation.Situation) -> float:
     return view.expected_rate_per_s / (view.replica_rate_per_s * view.parameters.utilization)
 
 
-def _crowd(view: situation.Situation) -> float:
-    """Replicas with room for the requests there are at once, as the headroom for bursts has it.
-
-    Those that piled up because replicas were starting ask for no more than there will be.
-    """
+def _room(view: situation.Situation) -> float:
+    """Replicas with room for the requests there are at once, as the headroom for bursts has it."""
     parameters = view.parameters
-    replicas = view.demand.total * parameters.burst_headroom / parameters.slots
-    return min(replicas, float(view.kept)) if view.piled else replicas
+    return view.demand.total * parameters.burst_headroom / parameters.slots
+
+
+def _crowd(view: situation.Situation) -> float:
+    """The same, but for no more of what piled up while replicas were starting than they hold.
+
+    Spare ones come on top, so they are not counted among those.
+    """
+    return min(_room(view), max(0.0, view.kept - view.spare)) if view.piled else _room(view)
 
 
 def _takes(view: situation.Situation, load: float) -> str:
@@ -54,6 +58,9 @@ def _takes(view: situation.Situation, load: float) -> str:
             "a slot" if parameters.burst_headroom == 1 else f"{parameters.burst_headroom:g} slots"
         )
         crowd = wording.number(view.demand.total)
+        if load < _room(view):
+            room = wording.replicas(situation.ceil(load))
+            return f"{crowd} piled up while replicas started and keep {room}{spare}"
         return f"{each} for each of {crowd} at once, which takes {load:.2f} replicas{spare}"
     if not rate_per_s:
         return f"nothing to expect{spare}"

@@ -57,7 +57,7 @@ def decide(
     if parameters.mode is MANUAL:
         wanted = parameters.manual_replicas
         verdict = Verdict(wanted, Reason.MANUAL, (lambda: _by_hand(parameters),))
-        past = past._replace(known=known)
+        past = past._replace(known=known, piled=view.piled)
     elif not now.signal:
         verdict, past = _blind(seen, view, past._replace(known=known))
         wanted = verdict.replicas
@@ -131,7 +131,11 @@ def _look(
     expected_per_s = known.bursts.rate_per_s(rate_per_s, window_s) if active else 0.0
     current, kept = seen.live_count, have.ready + len(have.starting_s)
     beyond = now.total - have.ready * parameters.slots
-    piled = beyond > 0 and (past.piled or not have.ready or bool(have.starting_s))
+    settled = past.backlog_s is None or now_s - past.backlog_s > service_s
+    if beyond > 0:
+        piled = past.piled or not have.ready or bool(have.starting_s)
+    else:
+        piled = past.piled and not settled  # The last of them are in service.
     return Situation(
         parameters,
         now,
@@ -145,7 +149,7 @@ def _look(
         beyond if beyond > 0 else 0.0,
         kept if kept < current else current,
         active,
-        past.backlog_s is None or now_s - past.backlog_s > service_s,
+        settled,
         piled,
         now_s,
     )

@@ -15,7 +15,8 @@ class Situation(NamedTuple):
     """Demand, supply and estimates of one model. ``active`` as long as spare ones are to stay.
 
     ``settled``: no backlog for as long as a request takes, so what is under way is none of one.
-    ``piled``: the backlog there is grew while replicas were starting, so its size is no burst's.
+    ``piled``: what is open grew while replicas were starting, and has been a backlog until less
+    than a request takes ago, so its size is no burst's.
     """
 
     parameters: observation.Parameters

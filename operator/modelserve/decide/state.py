@@ -31,7 +31,7 @@ class ScalerState(NamedTuple):
     known: traffic.Traffic = traffic.Traffic()
     watch: progress.Watch = progress.Watch()
     backlog_s: float | None = None  # the last instant with a backlog
-    piled: bool = False  # the backlog there is grew while replicas were starting
+    piled: bool = False  # what is open grew to a backlog while replicas were starting
     silent_since_s: float | None = None  # no figures at all since then
     recommendations: windows.Recommendations = ()  # of the down window: what the load took
     growth: windows.Recommendations = ()  # of the up window: all that was asked for
@@ -113,8 +113,9 @@ def to_status(
 
 def from_status(saved: status.AutoscalerStatus | None, now_s: float) -> ScalerState:
     """The state after a restart at ``now_s``; of a model never seen before if nothing was saved."""
+    # Nobody knows whether a backlog found at the start piled up while replicas were starting.
     if saved is None:
-        return ScalerState(restored_at_s=now_s)
+        return ScalerState(restored_at_s=now_s, piled=True)
     ago_s = saved.last_request_seconds_ago
     known = traffic.Traffic(
         service_s=saved.service_seconds or None,
@@ -127,6 +128,7 @@ def from_status(saved: status.AutoscalerStatus | None, now_s: float) -> ScalerSt
     return ScalerState(
         restored_at_s=now_s,
         known=known,
+        piled=True,
         recommendations=_instants(saved.down_window, now_s),
         growth=_instants(saved.up_window, now_s),
         steps=tuple(windows.Step(now_s - ago, int(change)) for ago, change in saved.scale_steps),

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from modelserve.decide import observation, record, scaling, windows
+from modelserve.api import spec as api
+from modelserve.decide import observation, record, scaling, state, windows
 from modelserve.testing import looks
 
 Reason = record.Reason
@@ -100,6 +101,53 @@ def test_headroom_asks_for_nothing_more_because_requests_piled_up_while_replicas
     later, _ = scaling.decide(ready, parameters, past, looks.NOW_S + 80)
     assert first.desired == looks.decide(waking, looks.busy(rate_per_s=0.1)).desired
     assert later.desired == first.desired
+
+
+@pytest.mark.parametrize("spare", [1, 2])
+def test_spare_replicas_that_start_are_no_load_of_a_cold_start(spare: int) -> None:
+    waking = looks.seen(
+        *(
+            looks.pod(f"s{i}", State.STARTING, expected_ready_s=looks.NOW_S + 80)
+            for i in range(1 + spare)
+        ),
+        held=90,
+    )
+    given = {"drain_goal_s": 600.0, "buffer_replicas": spare}
+    roomy = looks.decide(waking, looks.busy(rate_per_s=0.1), burst_headroom=1.0, **given)
+    assert roomy.desired == 1 + spare
+
+
+def test_the_last_of_a_cold_starts_backlog_ask_for_no_headroom_until_they_have_ended() -> None:
+    parameters = replace(looks.PARAMETERS, burst_headroom=2.0)
+    piled = looks.busy(rate_per_s=0.1)._replace(piled=True, backlog_s=looks.NOW_S)
+    full = looks.seen(looks.pod("a", load=8), looks.pod("b", load=8))
+    last, past = scaling.decide(full, parameters, piled, looks.NOW_S + 1)
+    fresh, _ = scaling.decide(full, parameters, past, looks.NOW_S + 11)
+    assert (last.desired, fresh.desired) == (2, 4)
+    assert last.message.endswith(
+        "16 piled up while replicas started and keep 2 replicas, so it stays at 2"
+    )
+
+
+def test_a_backlog_found_at_a_restart_is_not_taken_for_a_burst() -> None:
+    parameters = replace(looks.PARAMETERS, burst_headroom=1.0)
+    backlog = looks.seen(looks.pod("a", load=8), held=40)
+    restored = state.from_status(None, looks.NOW_S)
+    first, past = scaling.decide(backlog, parameters, restored, looks.NOW_S)
+    over, past = scaling.decide(looks.seen(looks.pod("a")), parameters, past, looks.NOW_S + 50)
+    burst, _ = scaling.decide(backlog, parameters, past, looks.NOW_S + 60)
+    assert first.desired == looks.decide(backlog, restored).desired == over.desired == 1
+    assert burst.desired > 1
+
+
+def test_a_backlog_that_went_while_a_hand_decided_says_nothing_of_the_next_burst() -> None:
+    parameters = replace(looks.PARAMETERS, burst_headroom=1.0)
+    by_hand = replace(parameters, mode=api.Mode.MANUAL, manual_replicas=1)
+    piled = looks.busy(rate_per_s=0.1)._replace(piled=True)
+    _, past = scaling.decide(looks.seen(looks.pod("a")), by_hand, piled, looks.NOW_S)
+    burst = looks.seen(looks.pod("a", load=8, waiting=2), held=6)
+    decision, _ = scaling.decide(burst, parameters, past, looks.NOW_S + 1)
+    assert decision.desired == 2
 
 
 @pytest.mark.parametrize(

@@ -42,4 +42,4 @@ def test_what_was_learnt_of_bursts_and_drain_survives_too() -> None:
 
 
 def test_a_model_without_a_status_begins_with_nothing_but_caution() -> None:
-    assert state.from_status(None, 7.0) == state.ScalerState(restored_at_s=7.0)
+    assert state.from_status(None, 7.0) == state.ScalerState(restored_at_s=7.0, piled=True)
