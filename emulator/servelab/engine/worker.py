@@ -56,6 +56,8 @@ class Hosted:
         self.meter: metering.Meter | None = None
         self.serves = False
         self.others: dict[int, str] = {}
+        # Held while it begins to listen: it is not to be taken away in the middle of that.
+        self.starting = asyncio.Lock()
 
 
 class Worker:
@@ -123,24 +125,28 @@ class Worker:
     async def _open(self, command: Mapping[str, Any]) -> None:
         """Listen before the engine is ready."""
         engine = self._reserved(command["uid"])
-        if engine.server is None:
-            engine.server = self._server(command["uid"], engine)
-            await engine.server.listen(engine.sock)
+        async with engine.starting:
+            if engine.server is None:
+                engine.server = self._server(command["uid"], engine)
+                await engine.server.listen(engine.sock)
 
     async def _serve(self, command: Mapping[str, Any]) -> Mapping[int, str]:
         """Be ready; addresses of the ports that the real engine has beside its main one."""
         engine = self._reserved(command["uid"])
-        if engine.serves:
-            return engine.others
-        engine.serves = True
+        async with engine.starting:
+            if not engine.serves:
+                engine.serves = True
+                await self._listen(command["uid"], engine)
+        return engine.others
+
+    async def _listen(self, uid: str, engine: Hosted) -> None:
         if engine.server is None:
-            engine.server = self._server(command["uid"], engine)
+            engine.server = self._server(uid, engine)
         for port in engine.server.other_ports:
             sock = self._bound()
             engine.others[port] = addresses.joined(*sock.getsockname()[:2])
             await engine.server.start_other(port, sock)
         await engine.server.start(engine.sock)
-        return engine.others
 
     async def _disturb(self, command: Mapping[str, Any]) -> None:
         """Let it answer nothing, and be slow, as asked; or be well again."""
@@ -193,9 +199,10 @@ class Worker:
         engine = self._engines.pop(command["uid"], None)
         if engine is None:
             return
-        if engine.server is not None:
-            await engine.server.kill()
-        engine.sock.close()
+        async with engine.starting:
+            if engine.server is not None:
+                await engine.server.kill()
+            engine.sock.close()
         self._collect()
 
     def _collect(self) -> None:

@@ -22,6 +22,9 @@ REAP_S = 0.05
 MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
 MESSAGE_BYTES = 4096
+# Runs that a kubelet keeps of a container: the newest, and the one before for its last state and log
+# (ContainerGCPolicy.MaxPerPodContainer 1).
+KEPT = 2
 
 
 class Process(Protocol):
@@ -176,7 +179,7 @@ class Runtime:
         """What the runtime would tell now."""
         runs = {}
         for name, found in self.instances.items():
-            known = [each for each in found[:2] if not each.removed]
+            known = [each for each in found if not each.removed]
             if known:
                 runs[name] = tuple(Seen(each, not each.exited(now_s)) for each in known)
         return Snapshot(self.sandbox, runs)
@@ -209,7 +212,7 @@ class Runtime:
         identity = f"containerd://{hashlib.sha256(seed.encode()).hexdigest()}"
         made = Instance(name, restart, identity, now_s, behavior, self.scale, fallback)
         made.process = process
-        self.instances.setdefault(name, []).insert(0, made)
+        self.instances[name] = [made, *self.instances.get(name, ())[: KEPT - 1]]
         self.fresh.append(made)
         plan(made)
         return made

@@ -1,5 +1,6 @@
 """What a worker process keeps of engines that have ended."""
 
+import asyncio
 import gc
 from collections.abc import Iterator
 
@@ -45,6 +46,20 @@ async def test_engines_that_ended_are_freed_though_the_collector_is_away(
     for n in range(worker.COLLECTED_TOGETHER + 5):
         await one_life(engines, f"pod-{n}", end)
     assert 0 < servers() - before <= 5
+
+
+async def test_an_engine_that_is_killed_as_it_begins_to_listen_leaves_nothing() -> None:
+    engines, before = worker.Worker(1.0, "127.0.0.1", lambda message: None), servers()
+    reserved = {"container": CONTAINER, "annotations": {}, "gpu": GPU, "seed": 1}
+    for n in range(3):
+        command = {"id": 1, "uid": f"pod-{n}"}
+        await engines.handle({**command, "op": "reserve", **reserved})
+        # Both come in one breath.
+        both = (engines.handle({**command, "op": op}) for op in ("serve", "kill"))
+        await asyncio.gather(*map(asyncio.create_task, both))
+    await testing.settle()
+    gc.collect()
+    assert servers() == before
 
 
 def test_engines_of_one_deployment_are_worked_out_once_and_seeded_each() -> None:

@@ -91,3 +91,10 @@ def test_a_container_behaves_otherwise_in_later_runs(play: Any) -> None:
     assert pod.container()["restartCount"] == 2
     assert pod.container()["lastState"]["terminated"]["exitCode"] == 0
     assert "running" in pod.container()["state"]
+
+
+def test_of_a_container_that_crashes_for_long_two_runs_are_kept(play: Any) -> None:
+    pod = play(CRASHES).run(1000)
+    assert pod.container()["restartCount"] > 3
+    assert pod.container()["lastState"]["terminated"]["exitCode"] == 3
+    assert len(pod.life.state.cri.instances["main"]) == 2
