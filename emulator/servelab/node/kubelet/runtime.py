@@ -22,8 +22,8 @@ REAP_S = 0.05
 MESSAGE_LINES = 80
 LOG_MESSAGE_BYTES = 2048
 MESSAGE_BYTES = 4096
-# Runs that a kubelet keeps of a container: the newest, and the one before for its last state and log
-# (ContainerGCPolicy.MaxPerPodContainer 1).
+# Runs that a kubelet keeps of a container: the newest, and the one before for its last state and
+# log (ContainerGCPolicy.MaxPerPodContainer 1).
 KEPT = 2
 
 
