@@ -1,6 +1,7 @@
 """Carries out what the life of a pod asks for: writes, events, lines, orders to its engines."""
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
+from typing import Any
 
 from modelserve import ports
 from servelab.engine import stamps
@@ -9,6 +10,8 @@ from servelab.node.machines import machine
 from servelab.node.pods import enginecontrol, journal, writer
 from servelab.node.rules import actions, profiles
 from servelab.node.services import Services
+
+STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
 
 class Carrier:
@@ -37,6 +40,7 @@ class Carrier:
         """Carry it out, or see to it that it is."""
         match action:
             case actions.WriteStatus(status):
+                self._end_logs(status)
                 if not (self._brief and profiles.can_wait(status)):
                     self._writer.status(status)
             case actions.Annotate(annotations):
@@ -56,6 +60,15 @@ class Carrier:
                 self._writer.delete()
             case actions.ImagesChanged():
                 self._node.images_changed()
+
+    def _end_logs(self, status: Mapping[str, Any]) -> None:
+        """Whoever follows a container that has ended has seen all, whether it runs again or not."""
+        entries = (each for key in STATUSES for each in status.get(key) or ())
+        for entry in entries:
+            found, state = self._journals.get(entry["name"]), entry["state"]
+            ended = state.get("terminated") or (entry.get("lastState") or {}).get("terminated")
+            if found is not None and not found.closed and ended and "running" not in state:
+                found.end()
 
     def warn(self, reason: str, message: str) -> None:
         """Tell of something that is wrong with the pod, whatever was told before."""

@@ -22,6 +22,8 @@ class Follower:
         self._lines: deque[journal.Line | None] = deque(maxlen=journal.MOST_LINES)
         self._news = asyncio.Event()
         self._stop = followed.follow(self._take)
+        if followed.closed:
+            self._take(None)
 
     def __enter__(self) -> Self:
         return self

@@ -95,6 +95,26 @@ async def test_a_pod_removed_by_force_ends_with_a_grace_while_another_of_its_nam
         assert running(both[1])
 
 
+@pytest.mark.parametrize("policy", ["Never", "Always"])
+async def test_who_follows_a_log_hears_of_its_end_and_of_nothing_after_it(policy: str) -> None:
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
+        body = pod(["sh", "-c", "echo first; sleep 3"])
+        body["spec"]["restartPolicy"] = policy
+        await cluster.create(ports.PODS, "default", body)
+        await until(lambda: bool(list(kept.served())))
+        one, heard = weakref.ref(next(iter(kept.served()))), list[str | None]()
+        found = one()
+        assert found is not None
+        log = found.journals["c"]
+        log.follow(lambda line: heard.append(line.text if line else None))
+        for _ in range(60):
+            await live_on(clock, [one], 1)
+            if None in heard:
+                break
+        assert heard == ["first", None]
+
+
 async def test_pods_that_end_by_force_end_at_once_when_their_node_goes() -> None:
     cluster = testing.MemoryCluster()
     async with played(cluster) as (clock, kept):

@@ -179,6 +179,14 @@ async def test_a_follower_who_leaves_as_a_line_comes_is_no_error(
     assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
+async def test_who_follows_a_log_that_has_just_ended_is_told_so() -> None:
+    log = journal.Journal()
+    log.end()
+    with following.Follower(log) as follower:
+        async with asyncio.timeout(20):
+            assert await follower.next() is None
+
+
 def test_lines_that_a_follower_does_not_read_cost_no_more_than_the_log() -> None:
     log = journal.Journal()
     with following.Follower(log) as follower:
