@@ -175,8 +175,7 @@ def test_one_held_request_always_wakes_the_model(
     run.restart_operator()
     run.run(at_s + 150)
     assert run.peak >= (activation if room is None else min(activation, room + 1))
-    assert len(run.waits_s) == 1
-    assert run.waits_s[0] <= parameters.cold_start_s + 4
+    assert [wait_s <= parameters.cold_start_s + 4 for wait_s in run.waits_s] == [True]
 
 
 @pytest.mark.parametrize("gpus", [0, 1, 2])
