@@ -261,6 +261,20 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
+async def among_many(
+    cluster: FakeCluster, free: asyncio.Event
+) -> tuple[writer.PodWriter, asyncio.Task[None], list[asyncio.Task[None]]]:
+    """A writer that has told of progress once, while more than few write until ``free``."""
+    room = writes.Statuses(patience_real_s=3600.0)
+    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
+    pod.status(told("1 of 9 GB"))
+    writing = asyncio.create_task(pod.run())
+    await turns()
+    others = [asyncio.create_task(busy(room, free)) for _ in range(writes.FEW + 1)]
+    await turns()
+    return pod, writing, others
+
+
 FURTHER = [
     pytest.param(told("2 of 9 GB"), False, id="progress of a phase"),
     pytest.param(told("engine warm-up", "WarmUp"), True, id="the next phase"),
@@ -272,13 +286,8 @@ FURTHER = [
 
 @pytest.mark.parametrize(("status", "at_once"), FURTHER)
 async def test_mere_progress_waits_where_many_write(status: Any, at_once: bool) -> None:
-    cluster, room, free = FakeCluster(), writes.Statuses(patience_real_s=3600.0), asyncio.Event()
-    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
-    pod.status(told("1 of 9 GB"))
-    writing = asyncio.create_task(pod.run())
-    await turns()
-    others = [asyncio.create_task(busy(room, free)) for _ in range(writes.FEW + 1)]
-    await turns()
+    cluster, free = FakeCluster(), asyncio.Event()
+    pod, writing, others = await among_many(cluster, free)
     pod.status(status)
     await turns()
     assert (cluster.patches == 2) == at_once
@@ -289,13 +298,8 @@ async def test_mere_progress_waits_where_many_write(status: Any, at_once: bool) 
 
 
 async def test_news_takes_the_place_of_progress_that_waits_and_goes_at_once() -> None:
-    cluster, room, free = FakeCluster(), writes.Statuses(patience_real_s=3600.0), asyncio.Event()
-    pod = writer.PodWriter(cluster, POD, room)  # type: ignore[arg-type]
-    pod.status(told("1 of 9 GB"))
-    writing = asyncio.create_task(pod.run())
-    await turns()
-    others = [asyncio.create_task(busy(room, free)) for _ in range(writes.FEW + 1)]
-    await turns()
+    cluster, free = FakeCluster(), asyncio.Event()
+    pod, writing, others = await among_many(cluster, free)
     pod.status(told("9 of 9 GB"))
     await turns()
     pod.status(told("engine warm-up", "WarmUp"))
