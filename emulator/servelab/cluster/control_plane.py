@@ -30,6 +30,8 @@ SERVICE_ADDRESS = "10.96.0.1"
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 # Real kube-controller-manager and kube-scheduler limits are made for big clusters' API servers.
 CLIENT_LIMITS = ("--kube-api-qps=500", "--kube-api-burst=1000")
+# Go's collector runs half as often as it would: some 7 % less work for a write, for some 200 MB.
+COLLECTOR_PERCENT = "200"
 NAMES = tuple(component.value for component in releases.ALL)
 
 
@@ -225,4 +227,5 @@ class ControlPlane:
 
 
 def _environment() -> dict[str, str]:
-    return {k: v for k, v in os.environ.items() if k != "KUBECONFIG"}
+    given = {k: v for k, v in os.environ.items() if k != "KUBECONFIG"}
+    return {"GOGC": COLLECTOR_PERCENT} | given
