@@ -76,6 +76,27 @@ def claim_names(pod: Object) -> Mapping[str, str]:
     return {name: claim for name, claim in named if claim}
 
 
+def not_allowed(claim: Object, pod: Object, *, made: bool) -> str:
+    """What a kubelet says of a claim that is not the pod's to use; empty if it is.
+
+    ``made``: from a template, so that the pod has to own it.
+    """
+    theirs, own = claim["metadata"], pod["metadata"]
+    owners = theirs.get("ownerReferences") or ()
+    if made and not any(each["uid"] == own["uid"] and each.get("controller") for each in owners):
+        return (
+            f"ResourceClaim {theirs['namespace']}/{theirs['name']} was not created for Pod "
+            f"{own['namespace']}/{own['name']} (Pod is not owner)"
+        )
+    reserved = (claim.get("status") or {}).get("reservedFor") or ()
+    if not any(each.get("uid") == own["uid"] for each in reserved):
+        return (
+            f"pod {own['name']} ({own['uid']}) is not allowed to use ResourceClaim "
+            f"{theirs['name']} ({theirs['uid']})"
+        )
+    return ""
+
+
 def given(claims: Iterable[Object], node: str, count: int) -> Sequence[str]:
     """UUIDs of the GPUs on the node that were allocated to these claims."""
     uuids = {f"gpu-{device.index}": device.uuid for device in devices.of_node(node, count)}

@@ -41,12 +41,13 @@ def of_pool(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> Mapping[mig.Profile, int]:
 
 
 def check(spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> None:
-    """Raises InputError for a pool of slices without the GPUs that they are of."""
+    """Raises InputError for slices without the GPUs they are of, or of GPUs that have none."""
     if gpu.mig_profile:
         raise errors.InputError(
             f"spec.gpu: {spec.gpu} is a slice; name the whole GPU, and cut it with "
             f"spec.mig.profiles: {{{gpu.mig_profile}: …}}"
         )
+    of_pool(spec, gpu)
 
 
 def single(spec: pool.GPUPoolSpec) -> str:

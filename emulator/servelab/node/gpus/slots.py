@@ -75,9 +75,22 @@ class Given:
                 taken.remove(each)
             else:
                 free.append(each)
-        # Where GPUs are shared, those with the fewest pods come first.
-        left = {each: free.count(each) for each in free}
-        return sorted(free, key=lambda each: -left[each]) if len(left) < len(free) else free
+        return _spread(free) if len(set(free)) < len(free) else free
+
+
+def _spread(free: Sequence[str]) -> list[str]:
+    """Of GPUs that are shared, always the one with the most shares left, and so the fewest pods.
+
+    As NVIDIA's device plugin hands them out (``distributedAlloc``): one by one. Where two GPUs
+    have as many left, it stays with the one it took last.
+    """
+    left = {each: free.count(each) for each in free}
+    found = []
+    for _ in free:
+        most = max(left, key=lambda each: left[each])
+        left[most] -= 1
+        found.append(most)
+    return found
 
 
 def slices_of(ids: Iterable[str], node: str, count: int, gpu: gpus.Gpu) -> list[migtable.Slice]:

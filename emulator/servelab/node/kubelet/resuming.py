@@ -37,11 +37,14 @@ def known_ip(pod: podspec.Pod) -> str:
 
 
 def began_real_s(pod: podspec.Pod) -> float:
-    """When its first phase began, Unix seconds: to the millisecond where stamps tell it."""
+    """When a kubelet took it on, Unix seconds: to the millisecond where stamps tell it.
+
+    They do of the engine's first start; those of a start after a crash are later.
+    """
+    told_s = timestamps.parse_time((pod.raw.get("status") or {})["startTime"])
     stamps = _stamps(pod)
-    if stamps:
-        return stamps[0].start_ms / 1000
-    return timestamps.parse_time((pod.raw.get("status") or {})["startTime"])
+    first_s = stamps[0].start_ms / 1000 if stamps else told_s
+    return first_s if told_s <= first_s < told_s + 1 else told_s
 
 
 def resume(pod: podspec.Pod, around: state.Surroundings, now_real_s: float) -> life.PodLife:

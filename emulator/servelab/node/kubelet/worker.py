@@ -189,6 +189,10 @@ class Worker:
             outcome.acted = True
             return (yield from stopping.kill_pod(pod, now_s, pod.pod.grace_real_s))
         if pod.snapshot.sandbox == "absent":
+            if pod.missing.devices:
+                why = wording.not_prepared(pod.missing.devices)
+                pod.emit(None, "FailedPrepareDynamicResources", why, kind="Warning")
+                return now_s  # No failure to a kubelet: it comes again with its usual sync.
             now_s = yield from self._sandbox(now_s)
             outcome.acted = True
         for kill in todo.kills:

@@ -22,3 +22,30 @@ async def gpus_of(
         except errors.ClusterError:
             continue
     return claims.given(found, node, spec.gpus_per_node)
+
+
+async def refused(cluster: ports.Cluster, pod: ports.Object) -> str:
+    """Why a kubelet does not prepare the pod's claims (``prepareResources``); empty if it does.
+
+    What we may not see counts as prepared.
+    """
+    meta, named = pod["metadata"], claims.claim_names(pod)
+    told = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    known = {entry["name"] for entry in told}
+    for entry in pod["spec"].get("resourceClaims") or ():
+        name = named.get(entry["name"])
+        if name is None:
+            if entry["name"] in known:
+                continue  # The controller found that none is needed.
+            return f'pod "{meta["namespace"]}/{meta["name"]}": ResourceClaim not created yet'
+        try:
+            claim = await cluster.get(ports.RESOURCE_CLAIMS, meta["namespace"], name)
+        except errors.NotFound:
+            missing = f'resourceclaims.resource.k8s.io "{name}" not found'
+            return f"fetch ResourceClaim {name}: {missing}"
+        except errors.ClusterError:
+            continue
+        why = claims.not_allowed(claim, pod, made="resourceClaimTemplateName" in entry)
+        if why:
+            return why
+    return ""

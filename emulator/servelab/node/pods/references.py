@@ -1,10 +1,10 @@
-"""Asks the API server for what a pod is made of: ConfigMaps, Secrets, claims."""
+"""Asks the API server for what a pod is made of: ConfigMaps, Secrets, claims, devices."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from modelserve import errors, ports
 from servelab.node.kubelet import life
-from servelab.node.pods import podspec
+from servelab.node.pods import claiming, podspec
 from servelab.node.rules import configuration
 
 # Between two looks for a ConfigMap or Secret that is missing.
@@ -48,6 +48,7 @@ async def missing(cluster: ports.Cluster, pod: podspec.Pod) -> configuration.Mis
         environment,
         configuration.mount_faults(pod.namespace, mounts, found),
         configuration.claim_fault(pod.namespace, mounts, found),
+        await claiming.refused(cluster, pod.raw),
     )
 
 

@@ -133,7 +133,11 @@ class Tenants:
         pod = found.pod.raw
         if (spec := self._spec(node.facts.pool)) is None or found.pod.uid not in self._by_uid:
             return  # It may be gone already: what it got now nobody would take back.
-        ids = node.given.take(pod, slots.of_node(node.name, spec, node.facts.gpu))
+        try:
+            there = slots.of_node(node.name, spec, node.facts.gpu)
+        except errors.InputError:
+            return  # The pool was changed to one that cannot be: nobody knows what it hands out.
+        ids = node.given.take(pod, there)
         if not ids and spec.devices == "DRA":
             ids = tuple(await claiming.gpus_of(self._services.cluster, pod, node.name, spec))
         if ids and tuple(slots.told(pod)) != ids:

@@ -1,5 +1,6 @@
 """Keeps the Nodes that GPUPools ask for, and the pools' status."""
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
@@ -96,7 +97,7 @@ class PoolKeeper:
         for owner in standing:
             try:
                 due_s = min(due_s, await self._keep(owner, known))
-            except errors.Invalid as error:
+            except (errors.Invalid, errors.InputError) as error:
                 # Something of it that no check of ours knows; the other pools stand all the same.
                 await self._refuse(owner, str(error))
         due_s = min(due_s, await self._dissolve({_name(pool) for pool in standing}, known))
@@ -111,11 +112,11 @@ class PoolKeeper:
     ) -> None:
         """Write a node's status: heartbeat, images, kubelet address; and those annotations."""
         spec = self.spec(node["metadata"]["labels"].get(names.LABEL_POOL, ""))
-        try:
-            gpu = None if spec is None else gpus.find(spec.gpu)
-        except errors.UnknownName:
-            return  # The pool was changed to a GPU that nobody knows; its status says so.
-        if spec is not None and gpu is not None:
+        if spec is None:
+            return
+        # The pool may have been changed to one that cannot be; its status says so.
+        with contextlib.suppress(errors.InputError):
+            gpu = gpus.find(spec.gpu)
             await self._upkeep.refresh(node, spec, gpu, images, annotations or {})
 
     async def _keep(self, owner: ports.Object, pods: Sequence[ports.Object]) -> float:

@@ -40,14 +40,19 @@ class Volume:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a kubelet says: of each container's environment, of volumes, and of their claims."""
+    """What a kubelet says: of each container's environment, of volumes, and of their claims.
+
+    ``devices`` is of resource claims (DRA), which are looked at before the sandbox is made.
+    """
 
     environment: Mapping[str, str] = field(default_factory=dict)
     volumes: Sequence[str] = ()
     claims: str = ""
+    devices: str = ""
 
     def __bool__(self) -> bool:
-        return any(self.environment.values()) or bool(self.volumes) or bool(self.claims)
+        told = (*self.environment.values(), *self.volumes, self.claims, self.devices)
+        return any(told)
 
 
 NOTHING = Missing()

@@ -216,6 +216,11 @@ def not_processed(unmounted: Sequence[str], failed: Sequence[str], why: Sequence
     )
 
 
+def not_prepared(why: str) -> str:
+    """Of resource claims (DRA), before the sandbox is made (``dra/manager.go``)."""
+    return f"Failed to prepare dynamic resources: prepare dynamic resources: {why}"
+
+
 def claim_missing(namespace: str, claim: str) -> str:
     return (
         f"error processing PVC {namespace}/{claim}: failed to fetch PVC from API server: "

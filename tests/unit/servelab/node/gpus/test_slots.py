@@ -50,6 +50,15 @@ def test_shared_gpus_are_handed_out_to_the_fewest_pods_first() -> None:
     assert sorted(found) == sorted([*there["nvidia.com/gpu"][:2]] * 2)
 
 
+def test_each_share_of_a_pod_is_of_the_gpu_that_then_has_the_most_left() -> None:
+    there = slots.of_node("n", spec(timeSlicing={"replicas": 4}), GPU)
+    given = slots.Given()
+    (first,) = given.take(pod("a"), there)
+    found = given.take(pod("b", count=3), there)
+    assert sorted(found.count(each) for each in set(found)) == [1, 2]
+    assert found.count(first) == 1
+
+
 def test_slices_have_ids_of_their_own_under_their_own_resource() -> None:
     cut = {"strategy": "mixed", "profiles": {"3g.40gb": 2}}
     there = slots.of_node("n", spec(mig=cut), GPU)

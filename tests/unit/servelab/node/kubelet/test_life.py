@@ -158,6 +158,20 @@ def test_a_pod_that_waits_for_a_volume_can_be_deleted(play: Any) -> None:
     assert pod.run(10).delete().run(13).deleted
 
 
+def test_a_resource_claim_that_is_not_the_pods_keeps_it_from_its_sandbox(play: Any) -> None:
+    pod = play()
+    why = "pod p (u) is not allowed to use ResourceClaim c (v)"
+    pod.life.state.missing = configuration.Missing(devices=why)
+    pod.run(80)
+    assert pod.condition("PodReadyToStartContainers")["status"] == "False"
+    ((key, told),) = pod.events.items()
+    said = f"Failed to prepare dynamic resources: prepare dynamic resources: {why}"
+    assert key[:3] == ("Warning", "FailedPrepareDynamicResources", said)
+    assert [round(at) for at in told] == [0, 75]
+    pod.life.state.missing = configuration.Missing()
+    assert pod.run(160).condition("Ready")["status"] == "True"
+
+
 def test_missing_configuration_is_told_at_each_sync(play: Any) -> None:
     pod = play()
     pod.life.state.missing = configuration.Missing({"main": 'configmap "c" not found'})

@@ -1,8 +1,11 @@
 """Containers that restart, when their emulator does: nothing begins in the past."""
 
+import json
 from typing import Any
 
 import pytest
+
+from modelserve.api import names
 
 ALWAYS = {"imagePullPolicy": "Always"}
 
@@ -32,3 +35,14 @@ def test_a_resumed_back_off_grows_as_one_that_was_never_interrupted(play: Any) -
     pod = play({"exitAfterSeconds": 2, "exitCode": 1}).run(45)
     pod.life = pod.begin()
     assert pod.run(200).container()["restartCount"] == straight["restartCount"]
+
+
+def test_an_engine_that_crashed_leaves_the_pods_start_as_it_was(play: Any) -> None:
+    pod = play({"exitAfterSeconds": 2, "exitCode": 1}).run(40)
+    taken_on = pod.raw["status"]["startTime"]
+    began_ms = round(pod.now * 1000) - 10_000
+    stamp = {"phase": "WeightLoad", "start": began_ms, "end": 0, "planned": 9}
+    told = json.dumps({"timeScale": 1.0, "stamps": [stamp]})
+    pod.raw["metadata"].setdefault("annotations", {})[names.PHASES] = told
+    pod.life = pod.begin()
+    assert pod.run(80).raw["status"]["startTime"] == taken_on

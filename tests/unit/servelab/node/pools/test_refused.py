@@ -12,10 +12,13 @@ async def test_an_unknown_gpu_is_a_condition(grounds: Any) -> None:
     assert "unknown GPU 'NVIDIA-H1000'" in grounds.said()["message"]
 
 
-async def test_a_pool_changed_to_an_unknown_gpu_leaves_its_nodes_as_they_are(grounds: Any) -> None:
+@pytest.mark.parametrize("fields", [{"gpu": "potato"}, {"mig": {"profiles": {"1g.5gb": 7}}}])
+async def test_a_pool_changed_to_one_that_cannot_be_leaves_its_nodes_as_they_are(
+    grounds: Any, fields: dict[str, Any]
+) -> None:
     grounds.pool()
     await grounds.reconcile()
-    grounds.pool(gpu="potato")
+    grounds.pool(**fields)
     written = len(grounds.writes)
     await grounds.keeper.refresh(grounds.node(), [])
     assert len(grounds.writes) == written
@@ -27,6 +30,7 @@ async def test_a_pool_changed_to_an_unknown_gpu_leaves_its_nodes_as_they_are(gro
         ({"nodes": 9000}, "9000 nodes of 8 GPUs have room for more pods than the 65534 addresses"),
         ({"mig": {"profiles": {"1g.5gb": 7}}}, "has no profile '1g.5gb'; it has 1g.10gb"),
         ({"mig": {"profiles": {"1g.10gb": 7}}, "gpu": "l4"}, "NVIDIA-L4 cannot be cut"),
+        ({"mig": {"profiles": {"1g.10gb": 2}}, "gpu": "mi300x"}, "MI300X_OAM cannot be cut"),
         ({"gpu": "NVIDIA-H100-80GB-HBM3-MIG-1g.10gb"}, "cut it with spec.mig.profiles: {1g.10gb"),
         ({"mig": {"strategy": "mixed", "profiles": {"4g.40gb": 2}}}, "8 of 7 compute"),
         ({"nodes": {"min": 3, "max": 2}}, "spec.nodes: min 3 is more than max 2; raise max"),
