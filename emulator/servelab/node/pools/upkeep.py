@@ -65,6 +65,8 @@ class Upkeep:
         )
         status = ailments.allocatable(status, ailment)
         status["conditions"] = registration.render_conditions(node, self._unix_s())
+        if spec.devices == "DRA":
+            await self._miss_slice(node, spec, gpu)
         await self._patch_status(name, status | {"images": images})
 
     async def create(
@@ -219,6 +221,14 @@ class Upkeep:
                 body["spec"]["pool"]["generation"] += 1
             await self._cluster.patch(ports.RESOURCE_SLICES, None, name, body)
         self._published[uid] = spec.gpus_per_node
+
+    async def _miss_slice(self, node: ports.Object, spec: GPUPoolSpec, gpu: gpus.Gpu) -> None:
+        """A ResourceSlice that somebody deleted is published again with what comes next."""
+        name = claims.render_slice(node, spec, gpu)["metadata"]["name"]
+        try:
+            await self._cluster.get(ports.RESOURCE_SLICES, None, name)
+        except errors.NotFound:
+            self._published.pop(node["metadata"]["uid"], None)
 
     async def _patch(self, name: str, body: Mapping[str, Any]) -> None:
         try:

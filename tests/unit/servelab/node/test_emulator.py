@@ -57,6 +57,30 @@ async def test_a_loop_that_dies_ends_the_process_instead_of_leaving_nodes_unkept
             await running
 
 
+async def test_a_resource_slice_that_was_deleted_comes_back_with_the_nodes_status() -> None:
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, _):
+        await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"devices": "DRA"}})
+        await clock.advance(2)
+        await cluster.delete(ports.RESOURCE_SLICES, None, "dgx-0-gpu.nvidia.com")
+        await clock.advance(310)
+        assert await cluster.get(ports.RESOURCE_SLICES, None, "dgx-0-gpu.nvidia.com")
+
+
+async def test_a_pod_on_a_pool_that_became_impossible_ends_nothing() -> None:
+    cluster = testing.MemoryCluster()
+    async with played(cluster) as (clock, kept):
+        running = asyncio.ensure_future(kept.run())
+        mig = {"strategy": "mixed", "profiles": {"1g.5gb": 1}}
+        await cluster.patch(ports.GPUPOOLS, None, "dgx", {"spec": {"mig": mig}})
+        pod = {"nodeName": "dgx-0", "containers": [{"name": "c", "image": "a:1"}]}
+        meta = {"name": "p", "namespace": "default"}
+        await cluster.create(ports.PODS, "default", {"metadata": meta, "spec": pod})
+        await clock.advance(310)
+        assert not running.done()
+        running.cancel()
+
+
 async def test_a_pools_nodes_stand_and_beat() -> None:
     cluster = testing.MemoryCluster()
     async with played(cluster) as (clock, _):
