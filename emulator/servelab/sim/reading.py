@@ -22,6 +22,14 @@ FLOAT = "tag:yaml.org,2002:float"
 class Loader(yaml.SafeLoader):
     """YAML in which 1e3 and 1.5e3 are numbers, as YAML 1.2 and kubectl have it."""
 
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        """The value of a node; one that has none, a date of month 13, is told with its place."""
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:
+            what = f"a value cannot be read: {error}"
+            raise yaml.MarkedYAMLError(problem=what, problem_mark=node.start_mark) from error
+
 
 Loader.add_implicit_resolver(
     FLOAT, re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)[eE][-+]?[0-9]+$"), list("-+.0123456789")
@@ -52,7 +60,9 @@ def load(text: str, name: str) -> Document:
         line = f", line {mark.line + 1}" if mark else ""
         what = getattr(error, "problem", None) or "it cannot be read"
         raise errors.InputError(f"{name}{line}: no YAML: {what}") from error
-    except (RecursionError, ValueError) as error:  # a date of month 13, brackets without end
+    except RecursionError as error:  # brackets without end
+        raise errors.InputError(f"{name}: no scenario: it is nested too deeply") from error
+    except (OverflowError, ValueError) as error:  # an escape of no character
         raise errors.InputError(f"{name}: no YAML that can be read: {error}") from error
     if not isinstance(content, Mapping):
         raise errors.InputError(f"{name}: a scenario is a mapping with `pools` and `models`")
@@ -183,7 +193,11 @@ def _written(content: Any, place: Place) -> Place:
 
 def sentence_at(document: Document, place: Place, what: str) -> str:
     """A sentence with the file, the line, and the way to what it is about."""
-    known = place
+    # Lines are known by the text of keys; one that is a number or a date is told as such.
+    known: Place = tuple(
+        part if (*place[:at], part) in document.lines else str(part)
+        for at, part in enumerate(place)
+    )
     while known and known not in document.lines:
         known = known[:-1]
     line = f", line {document.lines[known]}" if known else ""

@@ -43,6 +43,8 @@ def _seconds(value: Any) -> float:
 
 
 def _milliseconds(value: Any) -> float:
+    if isinstance(value, bool):
+        raise TypeError("true and false are no times")
     return float(value) / 1000
 
 

@@ -95,6 +95,11 @@ def test_other_layouts_are_told_by_their_columns(text: str, second: arrivals.Arr
         pytest.param(
             '{"timestamp": NaN, "input_length": 1, "output_length": 1}', "line 3", id="nan"
         ),
+        pytest.param(
+            '{"timestamp": true, "input_length": 1, "output_length": 1}',
+            "cannot be read",
+            id="truth",
+        ),
         pytest.param('{"timestamp": 0, "input_length": 1, "output_length": 1}', "back", id="order"),
     ],
 )
