@@ -25,6 +25,8 @@ def policy_check(file: Path, as_json: bool) -> None:
         raise click.UsageError(f"{file} is no recording: {recording.fault(error)}") from error
     except OSError as error:
         raise click.UsageError(f"{file} cannot be read: {error.strerror}") from error
+    if not verdict.ticks:
+        raise click.UsageError(f"{file} is no recording: it tells of no decision")
     click.echo(json.dumps(dataclasses.asdict(verdict)) if as_json else as_text(verdict))
     if verdict.equal < verdict.ticks:
         raise SystemExit(1)

@@ -234,6 +234,6 @@ def _shown(pool: Pool, node: Node) -> ports.Object:
     shown = registration.render_node(owner, spec, name, pool.gpu, devices_at_s=at_s)
     if node.cordoned:
         shown["metadata"]["annotations"][names.GONE_AT] = "0"
-    found = registration.capacity(spec, pool.gpu, advertised=there)
+    found = registration.allocatable(registration.capacity(spec, pool.gpu, advertised=there))
     rows = [] if node.dead else _READY
     return {**shown, "status": {"allocatable": found, "conditions": rows}}

@@ -80,7 +80,7 @@ def obstacle(wish: Wish, pool: scenario.Pool, product: str) -> Obstacle | None:
         if amount > there:
             kind = "Gi" if name in _BYTES else ""
             has, asked = amounts.write(there, kind), amounts.write(amount, kind)
-            reason = f"has {has} of {name} on a node, and {asked} are asked for"
+            reason = f"has {has} of {name} for pods on a node, and {asked} are asked for"
             return Obstacle(("template", "resources", "requests", name), reason)
     return Obstacle(("template",), "takes no such pods")
 

@@ -183,7 +183,10 @@ def shape(name: str, spec: pool.GPUPoolSpec, gpu: gpus.Gpu) -> elastic.Shape:
     return elastic.Shape(
         registration.render_labels(name, spec, f"{name}-x", gpu),
         registration.render_taints(spec, gpu),
-        {k: amounts.parse(v) for k, v in registration.capacity(spec, gpu).items()},
+        {
+            name: amounts.parse(amount)
+            for name, amount in registration.allocatable(registration.capacity(spec, gpu)).items()
+        },
     )
 
 

@@ -1,7 +1,9 @@
 """Node objects of a GPUPool: labels, capacity, taint, rates, conditions (pure rendering)."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from modelserve import errors
@@ -9,6 +11,7 @@ from modelserve.api import names, pool, quantities, timestamps
 from modelserve.catalog import gpus, storage
 from modelserve.ports import Object
 from servelab.node.gpus import labels, slices
+from servelab.node.rules import amounts
 
 HOST_ARCHITECTURE = "amd64"
 LONGEST_LABEL = 63
@@ -20,6 +23,10 @@ DECLARED = {
     "InPlacePodVerticalScalingInitContainers": (1, 36),
     "RestartAllContainersOnContainerExits": (1, 36),
 }
+# What a kubelet keeps back by its default evictionHard on Linux, memory.available<100Mi and
+# nodefs.available<10% (a float32 there: pkg/kubelet/eviction/defaults_linux.go, api/types.go).
+MEMORY_RESERVED_BYTES = Decimal(100 * 2**20)
+DISK_RESERVED_SHARE = Decimal(13421773) / Decimal(2**27)
 # What runc does for a kubelet, as containerd 2.4 tells it.
 HANDLER = {"recursiveReadOnlyMounts": True, "userNamespaces": False}
 _HEALTHY = (
@@ -192,6 +199,18 @@ def capacity(spec: pool.GPUPoolSpec, gpu: gpus.Gpu, *, advertised: bool = True) 
     }
 
 
+def allocatable(room: Mapping[str, str]) -> dict[str, str]:
+    """Of the resources of a node those that pods may ask for."""
+    memory, disk = room["memory"], room["ephemeral-storage"]
+    memory_bytes, disk_bytes = amounts.parse(memory), amounts.parse(disk)
+    disk_left = disk_bytes - int(disk_bytes * DISK_RESERVED_SHARE)
+    return {
+        **room,
+        "memory": amounts.write(max(Decimal(0), memory_bytes - MEMORY_RESERVED_BYTES), memory),
+        "ephemeral-storage": amounts.write(disk_left, disk),
+    }
+
+
 def render_status(
     name: str,
     spec: pool.GPUPoolSpec,
@@ -205,7 +224,7 @@ def render_status(
     identity = hashlib.sha256(name.encode()).hexdigest()
     return {
         "capacity": found,
-        "allocatable": found,
+        "allocatable": allocatable(found),
         "addresses": [
             {"type": kubelet.address_type, "address": kubelet.host},
             {"type": "Hostname", "address": name},

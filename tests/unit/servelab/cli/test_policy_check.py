@@ -38,7 +38,9 @@ def test_a_difference_exits_with_1_and_is_told(tmp_path: Path) -> None:
     assert "pulse-100/v4, at 30 s: real {'desired': 7}, ours {'desired': 6}" in result.output
 
 
-@pytest.mark.parametrize("text", ["", "{", "{}", "[1]", '[{"name": "x"}]', "\x00", "[" * 3000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "{}", "[]", "[1]", '[{"name": "x"}]', "\x00", "[" * 3000]
+)
 def test_what_is_no_recording_exits_with_2_and_a_sentence(tmp_path: Path, text: str) -> None:
     file = tmp_path / "bad.json"
     file.write_text(text)

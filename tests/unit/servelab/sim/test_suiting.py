@@ -143,7 +143,7 @@ models:
             "10Gi",
             "4Ti",
             "line 15: models.0.spec.template.resources.requests.memory: no pool takes small: pool "
-            "a has 1Ti of memory on a node, and 4Ti are asked for;",
+            "a has 1048476Mi of memory for pods on a node, and 4Ti are asked for;",
             id="memory",
         ),
         pytest.param(

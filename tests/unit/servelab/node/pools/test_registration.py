@@ -130,6 +130,16 @@ def test_slices_of_several_profiles_are_resources_of_their_own() -> None:
     assert labels["nvidia.com/gpu.replicas"] == "0"
 
 
+def test_a_kubelet_keeps_memory_and_disk_back_to_the_byte() -> None:
+    # As kubeadm's nodes of 40 GiB of disk show in public bug reports.
+    told = spec(memory="16266172Ki", disk="41152812Ki")
+    status = registration.render_status("dgx-0", told, gpus.find(told.gpu), KUBELET)
+    room, free = status["capacity"], status["allocatable"]
+    assert (room["memory"], room["ephemeral-storage"]) == ("16266172Ki", "41152812Ki")
+    assert (free["memory"], free["ephemeral-storage"]) == ("16163772Ki", "37926431477")
+    assert {key for key in room if room[key] != free[key]} == {"memory", "ephemeral-storage"}
+
+
 def test_claimed_gpus_are_no_extended_resource() -> None:
     assert "nvidia.com/gpu" not in registration.capacity(spec(devices="DRA"), gpus.find("h100-sxm"))
 
