@@ -29,47 +29,66 @@ EVERYBODY: Sequence[Preset] = (
 )
 # Several at once from zero.
 WAKES: Sequence[Preset] = ({"activationReplicas": 2}, {"activationReplicas": 4})
-FULL_WAKES: Sequence[Preset] = tuple(
-    {"activationReplicas": count, "targetUtilization": 1.0} for count in (3, 4, 5, 6)
+# What Committed has besides. Other targets and windows.
+BETWEEN: Sequence[Preset] = (
+    {"targetUtilization": 0.6},
+    {"targetUtilization": 0.75},
+    {"targetUtilization": 0.9},
+    {DOWN: 600},
+    {DOWN: 900},
+    {"targetUtilization": 0.47, DOWN: 160},
+    {"targetUtilization": 0.55, DOWN: 180},
+    {"targetUtilization": 0.9, DOWN: 240},
+    {"targetUtilization": 1.0, DOWN: 230},
+    {"targetUtilization": 1.0, DOWN: 20, "cooldownSeconds": 90},
+    {"targetUtilization": 1.1, DOWN: 60, "cooldownSeconds": 60},
 )
-FULLER = ((1.15, 24, 0.4), (1.2, 120, 0.25), (1.3, 45, 0.25), (1.3, 50, 0.25), (1.5, 300, 0.25))
-# Longer waits before more are ordered, up to those of a fixed count that is enough; gone at once.
-PATIENT: Sequence[Preset] = (
-    *(
-        {"targetUtilization": 1.0, "drainGoalSeconds": goal_s, "tolerance": tolerance, DOWN: 0}
-        for goal_s in (120, 300, 600, 1200)
-        for tolerance in (0.1, 0.25, 0.5)
-    ),
-    *(
-        {"targetUtilization": fuller, "drainGoalSeconds": goal_s, "tolerance": tolerance, DOWN: 0}
-        for fuller, goal_s, tolerance in FULLER
-    ),
+# Emptier ones that go within seconds, but not for little.
+BRIEF: Sequence[Preset] = tuple(
+    {"targetUtilization": utilization, DOWN: down_s, "tolerance": tolerance}
+    for utilization, down_s, tolerance in (
+        (0.65, 20, 0.25),
+        (0.7, 20, 0.25),
+        (0.75, 10, 0.25),
+        (0.75, 20, 0.2),
+        (0.9, 20, 0.1),
+    )
+)
+# Longer waits before more are ordered, up to those of a fixed count that is enough.
+PATIENT: Sequence[Preset] = tuple(
+    {
+        "targetUtilization": utilization,
+        "drainGoalSeconds": goal_s,
+        "tolerance": tolerance,
+        DOWN: down_s,
+    }
+    for utilization, goal_s, tolerance, down_s in (
+        (1.0, 30, 0.25, 90),
+        (1.0, 300, 0.5, 0),
+        (1.0, 1200, 0.5, 0),
+        (1.15, 24, 0.4, 0),
+        (1.2, 120, 0.25, 0),
+        (1.3, 50, 0.25, 0),
+        (1.5, 300, 0.25, 0),
+        (2.0, 300, 0.5, 0),
+    )
 )
 # Room for bursts that are gone within a cold start, for as long as they may come again.
 ROOMY: Sequence[Preset] = tuple(
     {"burstHeadroom": slots, DOWN: down_s}
-    for slots in (0.25, 0.5, 1.0, 1.1, 1.5, 2.0)
-    for down_s in (300, 600)
+    for slots, down_s in ((1.0, 300), (1.1, 300), (1.5, 300), (2.0, 600), (3.0, 600))
 )
-# What it has besides: more of the load that it plans with, longer down windows, spare replicas.
 COMMITTED: Sequence[Preset] = (
     *EVERYBODY,
-    {"targetUtilization": 0.65},
-    {"targetUtilization": 0.75},
-    {"targetUtilization": 0.85},
-    {DOWN: 120},
-    {DOWN: 180},
-    {"targetUtilization": 1.0, DOWN: 220},
-    {"targetUtilization": 0.9, DOWN: 240},
-    {DOWN: 300},
-    {"bufferReplicas": 1},
-    {"bufferReplicas": 2},
-    {"targetUtilization": 1.0, "bufferReplicas": 1},
-    {"targetUtilization": 0.3, DOWN: 600, "bufferReplicas": 1},
-    *WAKES,
-    *FULL_WAKES,
+    *BETWEEN,
+    *BRIEF,
     *PATIENT,
     *ROOMY,
+    {"bufferReplicas": 2},
+    {"bufferReplicas": 1, "targetUtilization": 1.0},
+    {"activationReplicas": 2},
+    {"activationReplicas": 3, "targetUtilization": 1.0},
+    {"activationReplicas": 5, "targetUtilization": 1.0},
 )
 # Who has a setting of its own for it, beside Committed: Knative's annotation activation-scale.
 OWN: Mapping[str, Sequence[Preset]] = {
