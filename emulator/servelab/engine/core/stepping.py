@@ -173,8 +173,14 @@ class EngineCore:
         self._clock_s = max(self._clock_s, now_s)
 
     def forget(self, now_s: float) -> bool:
-        """Empty the prefix cache, if nothing runs, and nothing waits but for ``release``."""
+        """Empty the prefix cache, if nothing runs, and nothing waits but for ``release``.
+
+        A scheduler looks between two steps: one whose requests have all ended is over by then.
+        """
         self._run(now_s, start_now=False)
+        if not self._tally.alive:
+            self.end_step(now_s)
+            self._run(now_s, start_now=False)
         batch = self._batch
         held = self._held_s is not None
         if self._step is not None or self.running or (batch.waiting and not held):

@@ -46,10 +46,10 @@ class Client:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Client]:
+async def serving(step_s: float = 0.001) -> AsyncIterator[Client]:
     config = CoreConfig(4, 512, 8192, 4096, policy=Policy.SGLANG)
     profile = profiles.of(EngineType.SGLANG)
-    spec = EngineSpec("m", "m", config, SteadyLaw(0.001), 0.9, 1, profile)
+    spec = EngineSpec("m", "m", config, SteadyLaw(step_s), 0.9, 1, profile)
     server = EngineServer(spec, SystemClock(), ends_by_itself=False)
     sock = socket.socket()
     sock.bind(("127.0.0.1", 0))
@@ -72,7 +72,7 @@ async def test_a_request_is_aborted_by_its_name() -> None:
 
 
 async def test_a_pause_aborts_and_keeps_who_comes_waiting() -> None:
-    async with serving() as client:
+    async with serving(step_s=0.1) as client:  # the flush comes while the last one is under way
         old = client.begin(LONG)
         await client.until(running=1)
         await client.post("/pause_generation", {})
