@@ -43,10 +43,10 @@ def of(table: arguments.Table, flags: commandline.Flags) -> dict[str, Any]:
 
 
 def _default(argument: arguments.Argument) -> object:
-    """Of lists and JSON the table has the text."""
+    """Of lists and JSON the table has the text; of some configurations what Python prints."""
     same = argument.default
     several = argument.nargs == "+" or argument.kind in _JSON
-    return json.loads(same) if several and isinstance(same, str) and same[:1] in "[{" else same
+    return _parsed(same) if several and isinstance(same, str) else same
 
 
 def _value(argument: arguments.Argument, flags: commandline.Flags, place: str | None) -> Any:

@@ -60,6 +60,16 @@ def test_it_is_what_the_real_one_tells(words: str, expected: str) -> None:
     assert read("M", *words.split()) == expected
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--compilation-config", '{"cudagraph_mode":"PIECEWISE"}'), ("-cc.cudagraph_mode=PIECEWISE",)],
+)
+def test_a_configuration_whose_default_is_no_json_is_told_as_it_was_given(
+    words: tuple[str, ...],
+) -> None:
+    assert "'compilation_config': {'cudagraph_mode': 'PIECEWISE'}" in read("M", *words)
+
+
 def test_the_default_model_is_told_only_as_what_was_asked_for() -> None:
     assert read("Qwen/Qwen3-0.6B") == "{'model_tag': 'Qwen/Qwen3-0.6B'}"
 
