@@ -18,6 +18,10 @@ STEP_JITTER = 0.02
 SGLANG_PRIORITY_GAP = 10
 
 
+class KVShortage(InputError):
+    """The KV cache has no room for a request of the engine's maximum length."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
     """How an engine schedules if it is not told otherwise, and tokens in a block of its KV cache.
@@ -150,7 +154,7 @@ def _warm_up(parsed: launch.Launch, gpu: gpus.Gpu) -> tuple[coldstart.WarmUpPart
 def _kv_blocks(parsed: launch.Launch, gpu: gpus.Gpu, block_tokens: int) -> int:
     tokens = kv.capacity_of_launch(parsed, gpu)
     if tokens < parsed.max_model_tokens:
-        raise InputError(
+        raise KVShortage(
             f"{parsed.model.name} on {parsed.tensor_parallel} × {gpu.title} has room for {tokens} "
             f"tokens of KV cache, less than one request of the maximum length "
             f"{parsed.max_model_tokens}: lower --max-model-len or use more GPUs"

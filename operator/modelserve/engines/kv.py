@@ -106,6 +106,12 @@ def room_bytes(
     return usable_bytes(gpu, gpu_memory_utilization) - weights
 
 
+def holds_weights(launch: types.Launch, gpu: gpus.Gpu) -> bool:
+    """Whether the memory of each GPU is as large as its part of the weights."""
+    weights = launch.model.weight_bytes(launch.quantization) / launch.tensor_parallel
+    return weights < _visible_bytes(gpu)
+
+
 def capacity_tokens(
     model: Model,
     gpu: gpus.Gpu,

@@ -5,6 +5,9 @@ Texts are those of containerd 2, PyTorch 2.8, safetensors and driver 570.
 
 from collections.abc import Sequence
 
+from modelserve.api.spec import EngineType
+from servelab.engine.surfaces import lastwords
+
 # Sentences of NVIDIA's list of XID errors.
 XIDS = {
     13: "Graphics Engine Exception",
@@ -33,47 +36,34 @@ def registry_error(image: str) -> str:
     )
 
 
-def corrupt_weights() -> Sequence[str]:
+def corrupt_weights(engine: EngineType) -> Sequence[str]:
     """A checkpoint whose header cannot be read."""
-    return (
-        "ERROR [core.py:708] EngineCore failed to start.",
-        "ERROR [core.py:708] Traceback (most recent call last):",
-        "ERROR [core.py:708] safetensors_rust.SafetensorError: Error while deserializing header: "
+    return lastwords.not_started(
+        engine,
+        "safetensors_rust.SafetensorError: Error while deserializing header: "
         "InvalidHeaderDeserialization",
-        "RuntimeError: Engine core initialization failed. See root cause above.",
     )
 
 
-def out_of_gpu_memory(memory_gib: float) -> Sequence[str]:
+def out_of_gpu_memory(engine: EngineType, memory_gib: float) -> Sequence[str]:
     """An allocation that finds no room on the GPU."""
-    return (
-        "ERROR [core.py:708] EngineCore failed to start.",
-        "ERROR [core.py:708] Traceback (most recent call last):",
-        "ERROR [core.py:708] torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 "
-        f"MiB. GPU 0 has a total capacity of {memory_gib:.2f} GiB of which 175.00 MiB is free.",
-        "RuntimeError: Engine core initialization failed. See root cause above.",
-    )
+    return lastwords.not_started(engine, lastwords.out_of_memory(memory_gib))
 
 
-def cuda_error() -> Sequence[str]:
+def cuda_error(engine: EngineType) -> Sequence[str]:
     """What an engine says whose GPU fails while it serves."""
-    return (
-        "ERROR [core.py:719] EngineCore encountered a fatal error.",
-        "ERROR [core.py:719] torch.AcceleratorError: CUDA error: unspecified launch failure",
-        "ERROR [async_llm.py:485] AsyncLLM output_handler failed.",
-        "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. "
-        "See stack trace (above) for the root cause.",
-    )
+    return lastwords.died(engine, "torch.AcceleratorError: CUDA error: unspecified launch failure")
 
 
-def no_gpu() -> Sequence[str]:
+def no_gpu(engine: EngineType) -> Sequence[str]:
     """What an engine says that starts on a GPU which is gone."""
-    return (
+    unknown = (
         "RuntimeError: CUDA unknown error - this may be due to an incorrectly set up environment, "
         "e.g. changing env variable CUDA_VISIBLE_DEVICES after program start. Setting the "
-        "available devices to be zero.",
-        "RuntimeError: Failed to infer device type",
+        "available devices to be zero."
     )
+    inferred = ("RuntimeError: Failed to infer device type",)
+    return (unknown, *(inferred if engine is EngineType.VLLM else ()))
 
 
 def xid(number: int, bus: str = "0000:1b:00") -> str:

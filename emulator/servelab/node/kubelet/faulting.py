@@ -44,7 +44,7 @@ def turn(pod: state.State, now_s: float) -> None:
     if pod.faults.begun(Type.XID, since_s, now_s) is not None:
         for engine in pod.engines.values():
             if pod.faults.holding(Type.XID, now_s, engine.container):
-                engine.die(pod.out, now_s, 1, words.cuda_error())
+                engine.die(pod.out, now_s, 1, words.cuda_error(engine.cold.start.engine))
     if pod.faults.begun(Type.CRASH_LOOP, since_s, now_s) is not None:
         for instance in pod.cri.running(now_s):
             found = pod.faults.holding(Type.CRASH_LOOP, now_s, instance.name)
@@ -80,7 +80,8 @@ def started(pod: state.State, instance: runtime.Instance, now_s: float) -> None:
     engine = pod.engines.get(instance.name)
     broken = pod.faults.holding(Type.XID, now_s, instance.name)
     if engine is not None and broken is not None and words.breaks_gpu(broken.xid):
-        engine.doom = enginelife.Doom(now_s + NO_GPU_AFTER_S / pod.scale, 1, words.no_gpu())
+        said = words.no_gpu(engine.cold.start.engine)
+        engine.doom = enginelife.Doom(now_s + NO_GPU_AFTER_S / pod.scale, 1, said)
 
 
 def loaded(pod: state.State, engine: enginelife.Engine, now_s: float) -> None:
@@ -88,6 +89,7 @@ def loaded(pod: state.State, engine: enginelife.Engine, now_s: float) -> None:
     if engine.cold.phase is not wire.Phase.WEIGHT_LOAD or not engine.step_is_over(now_s):
         return
     if pod.faults.holding(Type.CORRUPT_WEIGHTS, now_s, engine.container):
-        engine.die(pod.out, now_s, 1, words.corrupt_weights())
+        engine.die(pod.out, now_s, 1, words.corrupt_weights(engine.cold.start.engine))
     elif pod.faults.holding(Type.OUT_OF_GPU_MEMORY, now_s, engine.container):
-        engine.die(pod.out, now_s, 1, words.out_of_gpu_memory(pod.around.gpu_memory_gib))
+        said = words.out_of_gpu_memory(engine.cold.start.engine, pod.around.gpu_memory_gib)
+        engine.die(pod.out, now_s, 1, said)

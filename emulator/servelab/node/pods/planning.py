@@ -5,6 +5,7 @@ its jitter, drawn from the pod's UID.
 """
 
 import contextlib
+import dataclasses
 import functools
 import json
 from collections.abc import Callable, Mapping
@@ -137,7 +138,11 @@ def _engine(
     pull = coldstart.pull(launch, facts.rates, nodefacts.CacheState(present, layers=there))
     course = courses.of(launch, gpu, facts.rates, warm=facts.is_warm(launch))
     load = weight_read(pod.uid, pod.node, launch, facts)
+    if course.unloaded:
+        start = dataclasses.replace(_unloaded(spec, course, pull.duration_s), engine=launch.engine)
+        return EnginePlan(spec, gpu, start, course.refusal)
     start = _start(pod, spec, course, load.work, pull.duration_s)
+    start = dataclasses.replace(start, engine=launch.engine)
     return EnginePlan(spec, gpu, start, course.refusal, links=load.links)
 
 
@@ -214,6 +219,15 @@ def _start(
         for phase, work, planned_s in parts
     )
     return starting.EngineStart(spec.name, tuple(steps), pull_planned_s)
+
+
+def _unloaded(
+    spec: podspec.Container, course: courses.Course, pull_planned_s: float
+) -> starting.EngineStart:
+    """One that ends where it would have begun to read its weights."""
+    phase, work = wire.Phase.WEIGHT_LOAD, transfers.Work(REFUSAL_S)
+    step = starting.Step(phase, work, REFUSAL_S, course.lines[phase])
+    return starting.EngineStart(spec.name, (step,), pull_planned_s)
 
 
 def _refused(spec: podspec.Container) -> starting.EngineStart:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from modelserve.api import names, quantities, wire
+from modelserve.api.spec import EngineType
 from servelab.timing import transfers
 
 # Progress is written after so many emulated seconds, but no more often than the API can bear.
@@ -50,6 +51,7 @@ class EngineStart:
     container: str
     steps: tuple[Step, ...]
     pull_planned_s: float = 0.0
+    engine: EngineType = EngineType.VLLM
 
 
 class ColdStart:

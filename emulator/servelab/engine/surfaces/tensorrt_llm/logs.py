@@ -46,7 +46,8 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartL
     phase, weights = wire.Phase.WEIGHT_LOAD, planned.weights
     gb = weights.n_bytes / 1e9
     yield StartLine(phase, 0.0, f"{_AT} Using LLM with PyTorch backend")
-    yield StartLine(phase, 0.0, f"{_AT} Prefetching {gb:.2f}GB checkpoint files.")
+    if gb:
+        yield StartLine(phase, 0.0, f"{_AT} Prefetching {gb:.2f}GB checkpoint files.")
     for done, shards in startlines.shards(weights.n_bytes):
         share = done / shards
         text = f"Loading safetensors weights in parallel: {share:4.0%}| {done}/{shards}"

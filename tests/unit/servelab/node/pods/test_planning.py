@@ -81,11 +81,30 @@ def test_more_than_the_models_context_ends_it_in_vllms_words(make_pod: Any) -> N
     assert found.refusal.startswith("pydantic_core._pydantic_core.ValidationError: 1 validation")
 
 
-def test_a_model_that_does_not_fit_loads_and_then_says_so(make_pod: Any) -> None:
+def test_weights_larger_than_the_memory_end_the_engine_before_it_reads_any(make_pod: Any) -> None:
     large = ["--model", "meta-llama/Llama-3.1-70B-Instruct"]
     found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=large))
-    assert "KV cache" in found.refusal
-    assert found.start.steps[1].lines == ()
+    (step,) = found.start.steps
+    assert (step.phase, step.work.size_bytes, found.exit_code) == (wire.Phase.WEIGHT_LOAD, 0, 1)
+    assert step.lines[-1].text.endswith("Loading model from scratch...")
+    assert "torch.OutOfMemoryError: CUDA out of memory" in found.refusal
+    assert "Engine core initialization failed" in found.refusal.splitlines()[-1]
+
+
+def test_a_vllm_whose_kv_cache_is_too_small_loads_and_says_so_in_its_words(make_pod: Any) -> None:
+    args = [*SERVE[:2], "--gpu-memory-utilization", "0.3"]
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
+    load, warm_up = found.start.steps
+    assert "Model loading took 14.96 GiB" in load.lines[-1].text
+    assert warm_up.lines == ()
+    assert "max seq len (131072), (16.0 GiB KV cache is needed" in found.refusal
+    assert "the estimated maximum model length is" in found.refusal
+
+
+def test_a_vllm_without_any_room_for_a_kv_cache_says_so_in_its_words(make_pod: Any) -> None:
+    args = [*SERVE[:2], "--gpu-memory-utilization", "0.1"]
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=args))
+    assert "ValueError: No available memory for the cache blocks." in found.refusal
 
 
 SMALL = ["--model", "Qwen/Qwen3-0.6B", "--max-model-len", "2048"]
@@ -123,7 +142,9 @@ def test_an_engine_on_a_slice_has_the_slices_memory(
 def test_a_model_too_large_for_its_slice_says_so(make_pod: Any) -> None:
     pod = make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)
     assert not engine(pod).refusal
-    assert "MIG 1g.10gb" in engine(asking(pod, "nvidia.com/mig-1g.10gb")).refusal
+    said = engine(asking(pod, "nvidia.com/mig-1g.10gb")).refusal
+    assert "OutOfMemoryError" in said
+    assert "GPU 0 has a total capacity of 9." in said
 
 
 def test_who_asks_for_no_gpu_of_a_cut_node_finds_it_whole(make_pod: Any) -> None:
