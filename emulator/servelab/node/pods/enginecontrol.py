@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from modelserve import errors
+from servelab.engine import stamps
 from servelab.node.kubelet import life
 from servelab.node.pods import planning, podspec
 from servelab.node.rules import actions
@@ -116,12 +117,12 @@ class EngineControl:
 
     def _failed(self, container: str, error: errors.ModelServeError) -> None:
         """The engine could not start: it says why, and exits as the real one would."""
-        pod = self._life.pod
-        log.warning("engine of pod %s/%s: %s", pod.namespace, pod.name, error)
-        for line in (self._refusals[container] or f"ERROR {error}").splitlines():
+        pod, now_s = self._life.pod, self._unix_s()
+        said = stamps.stamped(self._refusals[container] or f"ERROR {error}", now_s)
+        log.warning("engine of pod %s/%s: %s", pod.namespace, pod.name, said)
+        for line in said.splitlines():
             self._say(container, line)
-        code = self._plan.engines[container].exit_code
-        self._life.exited(container, code, self._unix_s())
+        self._life.exited(container, self._plan.engines[container].exit_code, now_s)
 
     async def _quietly(self, work: Awaitable[None]) -> None:
         try:
