@@ -16,6 +16,7 @@ Preset = Mapping[str, Any]
 # may not go above is a fixed count. Fixed counts are these numbers too.
 FLOORS = (0, 1, 2, 3, 4)
 DOWN = "scaleDown.stabilizationWindowSeconds"
+UP = "scaleUp.stabilizationWindowSeconds"
 # Fields of `scaling`: as the scenario has it; full replicas, and full ones that go soon, which is
 # cheap; fuller than full; emptier ones, and emptier ones yet that stay, which is quick.
 EVERYBODY: Sequence[Preset] = (
@@ -54,6 +55,12 @@ BRIEF: Sequence[Preset] = tuple(
         (0.9, 20, 0.1),
     )
 )
+# Nothing is ordered for what is gone again within a minute.
+HESITANT: Sequence[Preset] = (
+    {UP: 60, DOWN: 0},
+    {"targetUtilization": 0.6, UP: 60, DOWN: 120},
+    {"burstHeadroom": 0.7, UP: 35, DOWN: 350},
+)
 # Longer waits before more are ordered, up to those of a fixed count that is enough.
 PATIENT: Sequence[Preset] = tuple(
     {
@@ -82,6 +89,7 @@ COMMITTED: Sequence[Preset] = (
     *EVERYBODY,
     *BETWEEN,
     *BRIEF,
+    *HESITANT,
     *PATIENT,
     *ROOMY,
     {"bufferReplicas": 2},

@@ -41,8 +41,8 @@ def call(*arguments: str) -> Result:
 
 def test_json_has_each_policys_front_and_who_crosses_the_first(scenario: str) -> None:
     found = json.loads(call(scenario, *FEW, "-o", "json").stdout)
-    # Two floors of 39 and of seven presets, two counts, one oracle.
-    assert (found["runs"], found["settings"], found["seeds"]) == (78 + 14 + 2 + 1,) * 2 + (1,)
+    # Two floors of 42 and of seven presets, two counts, one oracle.
+    assert (found["runs"], found["settings"], found["seeds"]) == (84 + 14 + 2 + 1,) * 2 + (1,)
     fronts = {each["policy"]: each for each in found["fronts"]}
     assert list(fronts) == ["committed", "hpa", "fixed-N", "oracle"]
     assert [each["bound"] for each in fronts.values()] == [False, False, False, True]
@@ -55,9 +55,9 @@ def test_json_has_each_policys_front_and_who_crosses_the_first(scenario: str) ->
 
 def test_people_get_a_row_for_each_point_with_its_settings(scenario: str) -> None:
     said = call(scenario, *FEW).output
-    assert "95 runs of 95 settings" in said
+    assert "101 runs of 101 settings" in said
     assert "committed pays" in said
-    assert "targetUtilization 1.0" in said
+    assert "bufferReplicas 2" in said
     assert "oracle (bound)" in said
 
 
@@ -98,7 +98,7 @@ def test_who_serves_nothing_is_told_so(scenario: str) -> None:
 def test_a_field_that_is_set_is_the_same_for_all(scenario: str) -> None:
     words = ("--set", "scaling.maxReplicas=1", *FEW, "-o", "json")
     found = json.loads(call(scenario, *words).stdout)
-    assert found["runs"] == 38 + 7 + 1 + 1  # no floor but none, one fixed count
+    assert found["runs"] == 41 + 7 + 1 + 1  # no floor but none, one fixed count
 
 
 @pytest.mark.parametrize(
