@@ -112,5 +112,10 @@ class Node(BaseModel):
     """
 
     model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore"
+        alias_generator=to_camel,
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        # A file of YAML has ``.nan``, which no bound says well.
+        allow_inf_nan=False,
     )

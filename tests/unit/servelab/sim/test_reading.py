@@ -37,6 +37,9 @@ def test_the_spec_of_a_model_is_a_modelserves() -> None:
         pytest.param("poisson", "gamma", "line 12: .*cv: is missing", id="another law"),
         pytest.param("minReplicas: 0", "minReplicas: 9", "line 9: .*above maxReplicas", id="min"),
         pytest.param("nodes: 2", "nodes: none", "line 2: ", id="type"),
+        pytest.param(
+            "minReplicas: 0", "targetUtilization: .nan", "line 9: .*finite number", id="no number"
+        ),
         pytest.param("  - name: small", "  - name: small: x", "line 4: no YAML", id="yaml"),
         pytest.param(GOOD, "[]", "is a mapping", id="no mapping"),
         pytest.param("traffic:", "spec: {}\n    traffic:", "line 11: spec is there", id="twice"),
