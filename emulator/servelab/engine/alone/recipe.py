@@ -14,7 +14,7 @@ from modelserve.engines import launch as launches
 from servelab.engine import assembly
 from servelab.engine.alone.settings import Settings
 from servelab.engine.assembly import EngineSpec
-from servelab.engine.surfaces import logs
+from servelab.engine.surfaces import logs, startlines
 from servelab.timing import jitter
 
 EXAMPLE = "servelab engine meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 32 --port 8000"
@@ -147,6 +147,13 @@ def _start(launch: launches.Launch, gpu: gpus.Gpu, seed: int) -> Start:
     for phase, planned_s in parts:
         takes_s = planned_s * jitter.factor(str(seed), phase)
         due = (line for line in said if line.phase is phase)
-        lines += [Line(begins_s + line.share * takes_s, line.text, line.listens) for line in due]
+        lines += [
+            Line(
+                begins_s + line.share * takes_s,
+                startlines.timed(line.text, takes_s),
+                line.listens,
+            )
+            for line in due
+        ]
         begins_s += takes_s
     return Start(begins_s, tuple(sorted(lines, key=lambda line: line.at_s)))

@@ -1,6 +1,10 @@
-"""When lines are due in a cold start."""
+"""When lines are due in a cold start, and the time that a phase took in them.
+
+How long a phase takes is known when it is over, so lines have marks for it.
+"""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from modelserve.api import wire
@@ -9,6 +13,7 @@ from servelab.engine.surfaces.surface import StartLine
 
 # Checkpoints come in files of about this size.
 SHARD_BYTES = 5_000_000_000
+_MARK = re.compile(r"\{(took|pace):([^}]*)\}")
 
 
 def at(phase: wire.Phase, share: float, texts: Iterable[str]) -> list[StartLine]:
@@ -23,6 +28,28 @@ def shards(n_bytes: int) -> Iterator[tuple[int, int]]:
     """
     count = math.ceil(n_bytes / SHARD_BYTES)
     return ((done, count) for done in range(count + 1 if count else 0))
+
+
+def took(form: str) -> str:
+    """A place in a line for the seconds that its phase takes."""
+    return f"{{took:{form}}}"
+
+
+def paced(done: int, shards: int) -> str:
+    """A place in a line for what ``pace`` makes of them."""
+    return f"{{pace:{done}/{shards}}}"
+
+
+def timed(text: str, took_s: float) -> str:
+    """The line with the seconds of its phase, emulated, at its marks."""
+
+    def told(match: re.Match[str]) -> str:
+        if match[1] == "took":
+            return format(took_s, match[2])
+        done, shards = match[2].split("/")
+        return pace(int(done), int(shards), took_s)
+
+    return _MARK.sub(told, text)
 
 
 def pace(done: int, shards: int, took_s: float) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from modelserve.api import names, quantities, wire
 from modelserve.api.spec import EngineType
+from servelab.engine.surfaces import startlines
 from servelab.timing import transfers
 
 # Progress is written after so many emulated seconds, but no more often than the API can bear.
@@ -122,7 +123,11 @@ class ColdStart:
         begun = [stamp for stamp in self._stamps if stamp.phase in TIMED]
         over = [(stamp.start_ms / 1000, stamp.end_ms / 1000) for stamp in begun if stamp.end_ms]
         steps = zip(self.start.steps, over, strict=False)
-        return [(line.due_s(*when), line.text) for step, when in steps for line in step.lines]
+        return [
+            (line.due_s(*when), self._timed(line, *when).text)
+            for step, when in steps
+            for line in step.lines
+        ]
 
     def next_line_real_s(self, ends_real_s: float) -> float:
         """When the next log line is due, if the step ends then; infinite if none is."""
@@ -131,7 +136,11 @@ class ColdStart:
     def take_lines(self, now_real_s: float, ends_real_s: float) -> Iterator[tuple[float, Line]]:
         """The lines due by now, each once, with their time, if the step ends then."""
         while (due := self.next_line_real_s(ends_real_s)) <= now_real_s:
-            yield due, self._due.pop(0)
+            yield due, self._timed(self._due.pop(0), self.since_real_s, ends_real_s)
+
+    def _timed(self, line: Line, since_real_s: float, ends_real_s: float) -> Line:
+        text = startlines.timed(line.text, (ends_real_s - since_real_s) * self._scale)
+        return line if text == line.text else replace(line, text=text)
 
     def expect(self, ends_real_s: float) -> bool:
         """The running phase should end then; returns whether that is worth telling."""

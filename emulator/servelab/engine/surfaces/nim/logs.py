@@ -89,7 +89,7 @@ def _banner(started: launch.Launch) -> Sequence[str]:
 
 def _loaded(started: launch.Launch, planned: coldstart.Plan) -> Sequence[str]:
     weights = planned.weights
-    ready = f"Model workspace is now ready. It took {weights.duration_s:.3f} seconds"
+    ready = f"Model workspace is now ready. It took {startlines.took('.3f')} seconds"
     gib = weights.n_bytes / started.tensor_parallel / 2**30
     return (
         _info("ngc_injector.py:172", ready),

@@ -106,7 +106,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartL
         text = f"Loading safetensors checkpoint shards: {100 * done // shards:3d}% Completed"
         lines.append(StartLine(phase, done / shards, f"{text} | {done}/{shards}"))
     gib = started.model.weight_bytes(started.quantization) / started.tensor_parallel / 2**30
-    end = f"{_TP0} Load weight end. elapsed={weights.duration_s:.2f} s, mem usage={gib:.2f} GB."
+    end = f"{_TP0} Load weight end. elapsed={startlines.took('.2f')} s, mem usage={gib:.2f} GB."
     return [*lines, StartLine(phase, 1.0, end)]
 
 

@@ -54,7 +54,7 @@ def _weights(started: launch.Launch, planned: coldstart.Plan) -> Iterator[StartL
         yield StartLine(phase, share, text)
     per_gpu = gb / started.tensor_parallel
     yield StartLine(phase, 1.0, f"{_AT} Use {per_gpu:.2f} GB for model weights.")
-    yield StartLine(phase, 1.0, f"Model init total -- {weights.duration_s:.2f}s")
+    yield StartLine(phase, 1.0, f"Model init total -- {startlines.took('.2f')}s")
 
 
 def _warm_up(started: launch.Launch, planned: coldstart.Plan, gpu: gpus.Gpu) -> Sequence[StartLine]:

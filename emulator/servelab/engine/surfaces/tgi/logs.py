@@ -115,7 +115,7 @@ def _loading(write: _Writer, started: launch.Launch, load_s: float) -> Iterator[
     for rank in ranks:
         socket = f"Server started at unix:///tmp/text-generation-server-{rank}"
         yield StartLine(phase, 1.0, write.launcher(socket))
-        ready = write.launcher(f"Shard ready in {load_s:.9f}s", rank)
+        ready = write.launcher(f"Shard ready in {startlines.took('.9f')}s", rank)
         yield StartLine(phase, 1.0, ready)
 
 

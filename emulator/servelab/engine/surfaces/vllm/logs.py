@@ -104,19 +104,18 @@ def _banner(started: launch.Launch) -> Sequence[StartLine]:
 
 def _weights(started: launch.Launch, planned: coldstart.Plan) -> Sequence[StartLine]:
     phase = wire.Phase.WEIGHT_LOAD
-    weights = planned.weights
-    worker, took_s = _worker(started), weights.duration_s
+    weights, worker = planned.weights, _worker(started)
     lines = [StartLine(phase, 0.0, f"{worker} [model_runner.py:399] Loading model from scratch...")]
     for done, shards in startlines.shards(weights.n_bytes):
         text = f"{100 * done // shards:3d}% Completed | {done}/{shards}"
-        pace = startlines.pace(done, shards, took_s)
+        pace = startlines.paced(done, shards)
         lines.append(StartLine(phase, done / shards, f"{_description(started)}: {text} [{pace}]"))
     gib = started.model.weight_bytes(started.quantization) / started.tensor_parallel / 2**30
-    took = f"{worker} [default_loader.py:506] Loading weights took {took_s:.2f} seconds"
+    took = f"{worker} [default_loader.py:506] Loading weights took {startlines.took('.2f')} seconds"
     texts = (
         *([took] if weights.n_bytes else []),
         f"{worker} [model_runner.py:428] Model loading took {round(gib, 2)} GiB memory "
-        f"and {took_s:.6f} seconds",
+        f"and {startlines.took('.6f')} seconds",
     )
     return [*lines, *startlines.at(phase, 1.0, texts)]
 

@@ -12,7 +12,7 @@ from modelserve.catalog import gpus
 from modelserve.decide import coldstart, nodefacts
 from modelserve.engines import launch
 from servelab.engine import stamps
-from servelab.engine.surfaces import logs, surface
+from servelab.engine.surfaces import logs, startlines, surface
 
 LLAMA = "meta-llama/Llama-3.1-8B-Instruct"
 CONTAINERS: Mapping[str, Mapping[str, Any]] = {
@@ -70,6 +70,18 @@ def test_no_mark_of_a_time_is_left(name: str) -> None:
     log, lines = started(name)
     texts = [line.text for line in lines] + list(log.stop_lines())
     assert not [text for text in texts if "{at:" in stamps.stamped(text, AT_UNIX_S)]
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_lines_tell_how_long_their_phase_took(name: str) -> None:
+    texts = [startlines.timed(line.text, 61.5) for line in started(name)[1]]
+    assert not [text for text in texts if "{took" in text or "{pace" in text]
+
+
+def test_vllm_tells_how_long_its_weights_took() -> None:
+    texts = [startlines.timed(line.text, 61.5) for line in started("vllm")[1]]
+    assert any(text.endswith("Loading weights took 61.50 seconds") for text in texts)
+    assert any("2/4 [00:30<00:30, 15.38s/it]" in text for text in texts)
 
 
 def test_tgi_that_was_told_to_write_json_does_so_to_its_end() -> None:
