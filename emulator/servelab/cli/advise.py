@@ -1,5 +1,6 @@
 """``servelab advise``: the scaling section that keeps a promise at the least cost."""
 
+import dataclasses
 import functools
 import json
 import math
@@ -27,6 +28,7 @@ from servelab.workload import tracefile
 
 OUT = paper.sheet()
 MODEL, GPU, MOST = "meta-llama/Llama-3.1-8B-Instruct", "NVIDIA-H100-80GB-HBM3", 16
+SHORTEST_DRAWN_S = 60.0
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)(ms|s)?$")
 
 
@@ -64,6 +66,11 @@ class Span(click.ParamType[float]):
     help="Model, pools and price are this scenario's, with TRACE as its one model's traffic.",
 )
 @click.option(
+    "--draws",
+    type=click.IntRange(1, 100),
+    help="Keep the promise in each of so many others like TRACE, drawn of its blocks of 5 min.",
+)
+@click.option(
     "--budget-seconds",
     type=click.FloatRange(1),
     help="About how long to search; what then is found depends on the machine.",
@@ -75,6 +82,7 @@ def advise(
     trace: str,
     ttft_p95: float,
     scenario: str | None,
+    draws: int | None,
     budget_seconds: float | None,
     workers: int | None,
     seed: int | None,
@@ -88,6 +96,8 @@ def advise(
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     question, own_seed = _question(trace, ttft_p95, scenario, given)
+    if draws:
+        question = _drawn(question, trace, draws)
     count = workers or pool.cores()
     with bars.Bar() as bar:
         searching = search.Search(
@@ -138,6 +148,16 @@ def _question(
     return search.Question(content, name, length_s, promise_s, most, lines), found.seed
 
 
+def _drawn(question: search.Question, trace: str, draws: int) -> search.Question:
+    """The same of draws. Raises InputError for a trace of seconds."""
+    if question.length_s < SHORTEST_DRAWN_S:
+        raise errors.InputError(
+            f"--draws: {trace} lasts {question.length_s:g} s, and others like it can be drawn from "
+            f"{SHORTEST_DRAWN_S:g} s or more: leave --draws out"
+        )
+    return dataclasses.replace(question, draws=draws)
+
+
 def _document_of(given: Mapping[str, Any]) -> reading.Document:
     """A scenario with one model on as many GPUs as it may take."""
     gpu, most = given["gpu"] or GPU, given["max_replicas"] or MOST
@@ -173,6 +193,8 @@ def _refusal(quickest: halving.Tried, question: search.Question, searching: sear
     reached = outcomes.seconds(came_to.ttft_p95_s)
     if came_to.served < 0.95:
         reached = f"{reached} of the {outcomes.share(came_to.served)} that were served"
+    if question.draws > 1:
+        reached += f" in the worst of {question.draws} draws"
     tried = "none of the settings that the budget sufficed for" if searching.cut else "no settings"
     return (
         f"{tried} keep p95 of TTFT within {question.promise_s:g} s: the best found reach "
@@ -207,6 +229,7 @@ def _document(
     return {
         "trace": trace,
         "ttft_p95_s": question.promise_s,
+        "draws": question.draws,
         "advised": told(verdict.advised),
         "runner_up": told(verdict.runner_up),
         "as_it_is": told(untouched),
@@ -224,7 +247,9 @@ def _show(
 ) -> None:
     advised = verdict.advised
     assert advised is not None, "a promise that nothing keeps was refused before"
-    OUT.print(f"{trace}: p95 of TTFT within {question.promise_s:g} s, by {searching.runs} runs")
+    each = f" in each of {question.draws} draws" if question.draws else ""
+    promise = f"p95 of TTFT within {question.promise_s:g} s{each}"
+    OUT.print(f"{trace}: {promise}, by {searching.runs} runs")
     if searching.cut:
         OUT.print("The budget was used up before all were tried; more time may find better.")
     section = {"scaling": _section(advised, question)}
@@ -238,6 +263,8 @@ def _show(
         if tried is not None:
             shown.add_row(name, *_cells(tried, advised, question))
     paper.rows(shown)
+    if question.draws > 1:
+        OUT.print("TTFT p95 is the worst draw's; the rest are means.")
 
 
 def _cells(tried: halving.Tried, advised: halving.Tried, question: search.Question) -> list[str]:

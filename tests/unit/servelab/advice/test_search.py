@@ -1,5 +1,6 @@
 """The search finds the cheapest that keeps the promise, on the whole trace, the same each time."""
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -102,3 +103,45 @@ def test_progress_never_exceeds_its_total() -> None:
     search.Search(QUESTION, Ran(), batch=7, progress=lambda *far: told.append(far)).verdict()
     assert all(done <= total for done, total in told)
     assert told[-1][0] == len(told)
+
+
+def seeded(one: task.Task) -> task.Done:
+    """As above, but in the draw of seed 1 all wait twice as long."""
+    done = answer(one)
+    assert done.figures is not None
+    return task.Done(
+        {**done.figures, "ttft_p95_s": done.figures["ttft_p95_s"] * (1 + one.seed % 2)}
+    )
+
+
+def test_with_draws_a_promise_is_kept_in_the_worst_of_them() -> None:
+    question = dataclasses.replace(QUESTION, draws=3)
+    ran = Ran(seeded)
+    verdict, _ = search.Search(question, ran, batch=100).verdict()
+    assert verdict.advised is not None
+    assert verdict.advised.candidate.named()["minReplicas"] == 4
+    assert verdict.advised.came_to.ttft_p95_s == 2.0
+    assert verdict.advised.came_to.seeds == 3
+    assert {one.seed for one in ran.tasks} == {0, 1, 2}
+
+
+def test_draws_are_of_blocks_of_five_minutes_or_of_a_third_of_what_is_shorter() -> None:
+    def blocks_s(length_s: float) -> set[float]:
+        ran = Ran()
+        search.Search(dataclasses.replace(QUESTION, draws=1, length_s=length_s), ran).verdict()
+        traffic = [one.content["models"][0]["traffic"][0] for one in ran.tasks]
+        return {each["resampleSeconds"] for each in traffic}
+
+    assert blocks_s(7200) == {300}
+    assert blocks_s(600) == {200}
+
+
+def test_a_draw_in_which_few_are_served_keeps_no_promise() -> None:
+    def some(one: task.Task) -> task.Done:
+        done = answer(one)
+        assert done.figures is not None
+        return task.Done({**done.figures, "completed": 10 - 5 * (one.seed == 2)})
+
+    question = dataclasses.replace(QUESTION, draws=3)
+    verdict, _ = search.Search(question, Ran(some), batch=100).verdict()
+    assert verdict.advised is None
