@@ -110,7 +110,7 @@ def _config(parsed: launch.Launch, gpu: gpus.Gpu, front_s: float, jitter: float)
     packs = options.get("capacity-scheduler-policy") == "MAX_UTILIZATION"
     blocks = _kv_blocks(parsed, gpu, rules.block_tokens)
     return CoreConfig(
-        max_sequences=min(sequences, int(options.get("max-num-active-seqs", sequences))),
+        max_sequences=min(sequences, int(options.get("max-num-active-seqs") or sequences)),
         max_batched_tokens=batched_tokens,
         max_model_tokens=parsed.max_model_tokens,
         kv_blocks=blocks,

@@ -176,6 +176,23 @@ class _Switch(argparse.Action):
         setattr(namespace, self.dest, option_string not in self._negatives)
 
 
+class _Adapters(argparse.Action):
+    """LoRA adapters, looked at as vLLM's own action does (LoRAParserAction of its cli_args.py)."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = [text for text in values or () if text]
+        for text in given:
+            if said := conversions.adapter_fault(text):
+                parser.error(f"{said[0]} for --lora-modules: {text}{said[1]}")
+        setattr(namespace, self.dest, given)
+
+
 @functools.cache
 def _parser(table: Table, lenient: bool) -> _Parser:
     parser = _Parser(argument_default=argparse.SUPPRESS, add_help=False)
@@ -209,6 +226,8 @@ def _valued(argument: Argument) -> dict[str, Any]:
         told["nargs"] = argument.nargs
     if argument.nargs == "?":
         told["const"] = True
+    if argument.kind == "adapter":
+        told["action"] = _Adapters
     return told
 
 

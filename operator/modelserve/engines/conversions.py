@@ -11,6 +11,7 @@ from modelserve import errors
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
+ADAPTER_FIELDS = ("name", "path", "base_model_name", "is_3d_lora_weight")
 _LEVELS = frozenset({"0", "1", "2", "3"})
 
 Convert = Callable[[str], Any]
@@ -95,6 +96,36 @@ def _wrapped(convert: Convert, name: str, *, optional: bool) -> Convert:
     return converted
 
 
+def adapter_fault(text: str) -> tuple[str, str] | None:
+    """What vLLM says of a LoRA adapter before and behind its text; None for ``name=path``, or JSON.
+
+    An object has a name and a path.
+    """
+    if "=" in text and "," not in text:
+        return None
+    try:
+        told = _json(text)
+    except ValueError:
+        return "Invalid JSON format", ""
+    if not isinstance(told, Mapping):
+        kind = type(told).__name__
+        return "Invalid fields", f" - argument after ** must be a mapping, not {kind}"
+    missing = [name for name in ("name", "path") if name not in told]
+    unknown = [name for name in told if name not in ADAPTER_FIELDS]
+    if unknown:
+        return "Invalid fields", _signature(f"got an unexpected keyword argument '{unknown[0]}'")
+    if missing:
+        count, names = len(missing), " and ".join(f"'{name}'" for name in missing)
+        arguments = "argument" if count == 1 else "arguments"
+        said = f"missing {count} required positional {arguments}: {names}"
+        return "Invalid fields", _signature(said)
+    return None
+
+
+def _signature(complaint: str) -> str:
+    return f" - LoRAModulePath.__init__() {complaint}"
+
+
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
@@ -130,6 +161,7 @@ _KINDS: Mapping[str, tuple[Convert, str]] = {
     "int": (int, "int"),
     "float": (float, "float"),
     "text": (str, "str"),
+    "adapter": (str, "str"),
     "lower": (_lower, "<lambda>"),
     "size": (size, "human_readable_int"),
     "size or auto": (size_or_auto, "human_readable_int_or_auto"),

@@ -64,7 +64,8 @@ _TOLD = re.compile(
     r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
     r"|capacity_scheduler_policy|use_kv_cache_manager_v2|avg_seq_len):\s*(\w+)"
 )
-# Of the layers in turn, over and over; it stands only in the file.
+# Of the layers in turn, over and over.
+_OF_THE_FILE = frozenset({"max-attention-window"})
 _WINDOWS = re.compile(r"\bmax_attention_window:\s*\[([\d\s,]+)\]")
 
 
@@ -103,7 +104,8 @@ def recognise(container: commandline.Container) -> commandline.Flags | None:
     if words[:1] == ("serve",):
         words = words[1:]
     flags = commandline.flags(words, SWITCHES, _ALIASES)
-    return commandline.Flags({**flags.values, **_file(container, flags)}, flags.positionals)
+    words_alone = {name: text for name, text in flags.values.items() if name not in _OF_THE_FILE}
+    return commandline.Flags({**words_alone, **_file(container, flags)}, flags.positionals)
 
 
 def _file(container: commandline.Container, flags: commandline.Flags) -> dict[str, str]:

@@ -29,6 +29,8 @@ from servelab.timing import jitter, routes, transfers
 UNKNOWN_IMAGE_BYTES = 200_000_000
 # An engine that cannot start as written gets this far, in emulated seconds: its imports.
 REFUSAL_S = 9.0
+# Of any node (``gpusPerNode`` of a pool): so many at most finds who asked for none.
+MOST_GPUS = 64
 # What argparse exits with.
 USAGE_EXIT_CODE = 2
 
@@ -124,8 +126,8 @@ def _engine(
     try:
         launch = _launch(launches.written(spec.raw, pod.annotations), gpu.key)
         found = slices.seen_by(spec.raw, gpu)
-        if launch is not None and found is not None:
-            ranks.check(launch, found)
+        if launch is not None:
+            ranks.check(launch, MOST_GPUS if found is None else found)
     except errors.UsageError as error:
         return EnginePlan(spec, gpu, _refused(spec), error.told(), USAGE_EXIT_CODE)
     except errors.InputError as error:

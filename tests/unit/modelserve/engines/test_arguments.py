@@ -59,6 +59,22 @@ def refusal(*words: str) -> errors.UsageError:
             "vllm serve: error: ambiguous option: --max-num-q could match --max-num-queued-reqs, "
             "--max-num-queued-tokens",
         ),
+        ("M --lora-modules x", "vllm serve: error: Invalid JSON format for --lora-modules: x"),
+        (
+            "M --lora-modules [1]",
+            "vllm serve: error: Invalid fields for --lora-modules: [1] - argument after ** must be "
+            "a mapping, not list",
+        ),
+        (
+            'M --lora-modules {"name":"a"}',
+            'vllm serve: error: Invalid fields for --lora-modules: {"name":"a"} - '
+            "LoRAModulePath.__init__() missing 1 required positional argument: 'path'",
+        ),
+        (
+            'M --lora-modules {"id":1}',
+            'vllm serve: error: Invalid fields for --lora-modules: {"id":1} - '
+            "LoRAModulePath.__init__() got an unexpected keyword argument 'id'",
+        ),
         ("M --port", "vllm serve: error: argument --port: expected one argument"),
         ("M --swap-space 4", "vllm: error: unrecognized arguments: --swap-space 4"),
     ],

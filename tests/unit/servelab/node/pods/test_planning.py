@@ -1,6 +1,7 @@
 """What starting a pod takes on its node."""
 
 import dataclasses
+import itertools
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from modelserve.api import wire
 from modelserve.catalog import gpus
 from modelserve.decide import nodefacts
+from modelserve.engines import arguments, tensorrt_llm, vllm
 from servelab.engine import assembly
 from servelab.node.machines import images
 from servelab.node.pods import planning, podspec
@@ -17,7 +19,8 @@ FACTS = planning.NodeFacts(
     gpus.find("h100-sxm"),
     nodefacts.node_rates({"modelserve.dev/registry-bandwidth": "250MB/s"}),
 )
-SERVE = ["--model", "meta-llama/Llama-3.1-8B-Instruct", "--max-model-len", "8192"]
+MODEL = "meta-llama/Llama-3.1-8B-Instruct"
+SERVE = ["--model", MODEL, "--max-model-len", "8192"]
 
 
 def plan(pod: dict[str, Any]) -> planning.Plan:
@@ -191,3 +194,35 @@ def test_pods_of_a_deployment_share_the_lines_of_their_engines(make_pod: Any) ->
     starts = [engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=SERVE)) for _ in range(2)]
     one, two = (each.start.steps for each in starts)
     assert all(a.lines is b.lines for a, b in zip(one, two, strict=True))
+
+
+ODD = ("x", "", "1e400", "9" * 20, "[1]")
+COMMANDS: dict[str, tuple[str, list[str], list[str]]] = {
+    "vllm": ("vllm/vllm-openai:v0.33.0", [], ["--model", MODEL]),
+    "sglang": (
+        "lmsysorg/sglang:v0.5.23",
+        ["python3", "-m", "sglang.launch_server"],
+        ["--model-path", MODEL],
+    ),
+    "tgi": ("ghcr.io/huggingface/text-generation-inference:3.3.6", [], ["--model-id", MODEL]),
+    "trtllm": ("nvcr.io/nvidia/tensorrt-llm/release:1.1.0", ["trtllm-serve"], [MODEL]),
+}
+TABLES = {"vllm": vllm.table(), "sglang": arguments.load("sglang-0.5.23")}
+FLAGS = {
+    **{name: [each.flags[-1] for each in table.arguments] for name, table in TABLES.items()},
+    "tgi": ["--num-shard", "--max-total-tokens", "--port", "--quantize", "--cuda-memory-fraction"],
+    "trtllm": [f"--{name}" for name in (*tensorrt_llm.OPTIONS, "max-batch-size", "port")],
+}
+
+
+@pytest.mark.parametrize("engine", COMMANDS)
+def test_whatever_a_flag_is_given_there_is_a_plan(make_pod: Any, engine: str) -> None:
+    image, command, args = COMMANDS[engine]
+    for flag, value in itertools.product(FLAGS[engine], ODD):
+        words = {"command": command, "args": [*args, f"{flag}={value}"]}
+        assert plan(make_pod(image=image, **words)).engines, (flag, value)
+
+
+def test_more_ranks_than_any_node_has_gpus_do_not_start(make_pod: Any) -> None:
+    found = engine(make_pod(image="vllm/vllm-openai:v0.33.0", args=[*SERVE, "-tp=1000000000"]))
+    assert "World size (1000000000) is larger" in found.refusal
