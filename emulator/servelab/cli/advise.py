@@ -68,7 +68,7 @@ class Span(click.ParamType[float]):
 @click.option(
     "--draws",
     type=click.IntRange(1, 100),
-    help="Keep the promise in each of so many others like TRACE, drawn of its blocks of 5 min.",
+    help="Keep the promise in each of so many others like TRACE, of its blocks of up to 5 min.",
 )
 @click.option(
     "--budget-seconds",
@@ -103,7 +103,7 @@ def advise(
         searching = search.Search(
             question,
             functools.partial(pool.local, workers=count),
-            batch=1000 if budget_seconds is None else 4 * count,
+            batch=1000 if budget_seconds is None else max(1, 4 * count // max(1, question.draws)),
             left_s=_left(budget_seconds),
             progress=functools.partial(bar.count, "runs"),
             seed=own_seed if seed is None else seed,

@@ -55,7 +55,7 @@ BRIEF: Sequence[Preset] = tuple(
         (0.9, 20, 0.1),
     )
 )
-# Nothing is ordered for what is gone again within a minute.
+# Nothing is ordered for what is gone again within half a minute, or one.
 HESITANT: Sequence[Preset] = (
     {UP: 60, DOWN: 0},
     {"targetUtilization": 0.6, UP: 60, DOWN: 120},

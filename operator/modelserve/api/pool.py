@@ -9,6 +9,7 @@ from modelserve.api import names
 from modelserve.api.faults import Fault
 from modelserve.api.schema import Amount, Name, Node, Rate
 
+MOST_GPUS = 64  # of one node
 _WORD = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _KEY = rf"([a-z0-9]([-a-z0-9.]{{0,251}}[a-z0-9])?/)?{_WORD}"
 # Labels that say which node it is, and whose.
@@ -150,7 +151,9 @@ class GPUPoolSpec(Node):
     """A set of equal GPU nodes."""
 
     gpu: Name = Field(description="GPU product label, catalogue key or alias.")
-    gpus_per_node: Annotated[int, Field(ge=1, le=64)] = Field(8, description="GPUs of one node.")
+    gpus_per_node: Annotated[int, Field(ge=1, le=MOST_GPUS)] = Field(
+        8, description="GPUs of one node."
+    )
     nodes: Annotated[int, Field(ge=0, le=10_000)] | ElasticNodes = Field(
         1,
         description="Nodes: a number, or {min, max, bootSeconds, deviceSeconds, idleSeconds}.",

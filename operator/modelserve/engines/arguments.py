@@ -141,6 +141,8 @@ def _argument(group: str, row: Mapping[str, Any]) -> Argument:
 class _Parser(argparse.ArgumentParser):
     """An argparse parser that raises."""
 
+    lenient = False
+
     def error(self, message: str) -> NoReturn:
         raise errors.UsageError(f"{self.prog}: error: {message}", self.format_usage().strip())
 
@@ -188,7 +190,8 @@ class _Adapters(argparse.Action):
     ) -> None:
         given = [text for text in values or () if text]
         for text in given:
-            if said := conversions.adapter_fault(text):
+            lenient = isinstance(parser, _Parser) and parser.lenient
+            if said := conversions.adapter_fault(text, lenient=lenient):
                 parser.error(f"{said[0]} for --lora-modules: {text}{said[1]}")
         setattr(namespace, self.dest, given)
 
@@ -196,6 +199,7 @@ class _Adapters(argparse.Action):
 @functools.cache
 def _parser(table: Table, lenient: bool) -> _Parser:
     parser = _Parser(argument_default=argparse.SUPPRESS, add_help=False)
+    parser.lenient = lenient
     parser.add_argument("-h", "--help", action="store_true")
     for argument in (*table.arguments, *(table.retired if lenient else ())):
         if argument.kind in ("switch", "toggle"):

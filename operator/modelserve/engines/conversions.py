@@ -11,7 +11,8 @@ from modelserve import errors
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kKmMgGtT])")
 _POWERS = {"k": 1, "m": 2, "g": 3, "t": 4}
-ADAPTER_FIELDS = ("name", "path", "base_model_name", "is_3d_lora_weight")
+_ADAPTER_FIELDS = ("name", "path", "base_model_name", "is_3d_lora_weight")
+_ADAPTER = "vllm.entrypoints.openai.models.protocol.LoRAModulePath"
 _LEVELS = frozenset({"0", "1", "2", "3"})
 
 Convert = Callable[[str], Any]
@@ -96,10 +97,10 @@ def _wrapped(convert: Convert, name: str, *, optional: bool) -> Convert:
     return converted
 
 
-def adapter_fault(text: str) -> tuple[str, str] | None:
+def adapter_fault(text: str, *, lenient: bool) -> tuple[str, str] | None:
     """What vLLM says of a LoRA adapter before and behind its text; None for ``name=path``, or JSON.
 
-    An object has a name and a path.
+    An object has a name and a path; if ``lenient``, it may have fields of another version too.
     """
     if "=" in text and "," not in text:
         return None
@@ -109,10 +110,11 @@ def adapter_fault(text: str) -> tuple[str, str] | None:
         return "Invalid JSON format", ""
     if not isinstance(told, Mapping):
         kind = type(told).__name__
-        return "Invalid fields", f" - argument after ** must be a mapping, not {kind}"
+        said = f"{_ADAPTER}() argument after ** must be a mapping, not {kind}"
+        return "Invalid fields", f" - {said}"
     missing = [name for name in ("name", "path") if name not in told]
-    unknown = [name for name in told if name not in ADAPTER_FIELDS]
-    if unknown:
+    unknown = [name for name in told if name not in _ADAPTER_FIELDS]
+    if unknown and not lenient:
         return "Invalid fields", _signature(f"got an unexpected keyword argument '{unknown[0]}'")
     if missing:
         count, names = len(missing), " and ".join(f"'{name}'" for name in missing)

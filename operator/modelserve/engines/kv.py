@@ -196,6 +196,15 @@ def longest_tokens(launch: types.Launch, gpu: gpus.Gpu) -> int:
     return bisect.bisect_right(lengths, blocks, key=lambda each: shared.blocks(each, each, block))
 
 
+def longest_bytes(launch: types.Launch) -> float:
+    """Bytes of one GPU in the blocks of a sequence of the engine's maximum length."""
+    shared, block, model = tables(launch), constants.load().kv_block_tokens, launch.model
+    longest = launch.max_model_tokens
+    of_token = model.kv_bytes_per_token * shared.layers * launch.kv_dtype_bytes / 2 / model.layers
+    blocks = shared.blocks(longest, longest, block)
+    return blocks * block * of_token / model.kv_shards(launch.tensor_parallel)
+
+
 def sequences(launch: types.Launch, gpu: gpus.Gpu, context_tokens: int) -> int:
     """How many sequences that long the blocks are enough for at the same time.
 

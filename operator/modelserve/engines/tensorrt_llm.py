@@ -64,8 +64,8 @@ _TOLD = re.compile(
     r"\b(return_perf_metrics|enable_iter_perf_stats|guided_decoding_backend"
     r"|capacity_scheduler_policy|use_kv_cache_manager_v2|avg_seq_len):\s*(\w+)"
 )
-# Of the layers in turn, over and over.
 _OF_THE_FILE = frozenset({"max-attention-window"})
+# Of the layers in turn, over and over.
 _WINDOWS = re.compile(r"\bmax_attention_window:\s*\[([\d\s,]+)\]")
 
 

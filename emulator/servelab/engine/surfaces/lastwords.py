@@ -88,8 +88,7 @@ def kv_shortage(started: launch.Launch, gpu: gpus.Gpu) -> str:
             f"memory reservation on the CPU backend, despite its name). {_CONSERVING}"
         )
     length, longest = started.max_model_tokens, kv.longest_tokens(started, gpu)
-    shards = started.model.kv_shards(started.tensor_parallel)
-    needed = started.model.kv_bytes(length, started.kv_dtype_bytes) / shards
+    needed = kv.longest_bytes(started)
     estimated = f"Based on the available memory, the estimated maximum model length is {longest}. "
     return (
         f"ValueError: To serve at least one request with the model's max seq len ({length}), "

@@ -13,7 +13,8 @@ from servelab.engine.surfaces.surface import StartLine
 
 # Checkpoints come in files of about this size.
 SHARD_BYTES = 5_000_000_000
-_MARK = re.compile(r"\{(took|pace):([^}]*)\}")
+# No word of a command line holds a NUL, so none is taken for a mark.
+_MARK = re.compile(r"\x00(?:took:(\.\d+f)|pace:(\d+)/([1-9]\d*))\x00")
 
 
 def at(phase: wire.Phase, share: float, texts: Iterable[str]) -> list[StartLine]:
@@ -32,34 +33,32 @@ def shards(n_bytes: int) -> Iterator[tuple[int, int]]:
 
 def took(form: str) -> str:
     """A place in a line for the seconds that its phase takes."""
-    return f"{{took:{form}}}"
+    return f"\0took:{form}\0"
 
 
-def paced(done: int, shards: int) -> str:
+def paced(done: int, count: int) -> str:
     """A place in a line for what ``pace`` makes of them."""
-    return f"{{pace:{done}/{shards}}}"
+    return f"\0pace:{done}/{count}\0"
 
 
 def timed(text: str, took_s: float) -> str:
     """The line with the seconds of its phase, emulated, at its marks."""
 
     def told(match: re.Match[str]) -> str:
-        if match[1] == "took":
-            return format(took_s, match[2])
-        done, shards = match[2].split("/")
-        return pace(int(done), int(shards), took_s)
+        form, done, count = match.groups()
+        return format(took_s, form) if form else pace(int(done), int(count), took_s)
 
     return _MARK.sub(told, text)
 
 
-def pace(done: int, shards: int, took_s: float) -> str:
+def pace(done: int, count: int, took_s: float) -> str:
     """What tqdm says behind a count, of shards that come evenly in so many seconds in all."""
     if not done:
         return "00:00<?, ?it/s"
-    each_s = took_s / shards
+    each_s = took_s / count
     slow = each_s >= 1 or not each_s
     rate = f"{each_s:5.2f}s/it" if slow else f"{1 / each_s:5.2f}it/s"
-    return f"{_clock(done * each_s)}<{_clock((shards - done) * each_s)}, {rate}"
+    return f"{_clock(done * each_s)}<{_clock((count - done) * each_s)}, {rate}"
 
 
 def _clock(seconds: float) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from modelserve.api import names
+from modelserve.api import names, pool
 from servelab.node.checks import recording
 from servelab.node.rules import admission, conditions
 
@@ -30,8 +30,8 @@ _FILES = frozenset({"configMap", "secret", "projected", "persistentVolumeClaim"}
 _ROOT = "image will run as root"
 _FULL = re.compile(r"enough resource: (\S+), requested: \d+, used: \d+, capacity: (\d+)")
 _GPU = "nvidia.com/gpu"
-# Of one node: as most have, and what a pool may ask for.
-LEAST_GPUS, MOST_GPUS = 8, 64
+# As most nodes have.
+LEAST_GPUS = 8
 _KUBELETS = (*conditions.ORDER, "PodResizePending", "PodResizeInProgress")
 # The one disruption that a kubelet tells itself; others write theirs before they delete the pod.
 _OWN_DISRUPTION = "TerminationByKubelet"
@@ -140,7 +140,7 @@ def capacity(scenarios: Sequence[recording.Scenario]) -> Mapping[str, str | int]
 def _gpus(scenarios: Sequence[recording.Scenario]) -> int:
     """How many the node has, so that no pod is refused: a kubelet without a plugin counts none."""
     asked = [admission.requests(scenario.pod).get(_GPU, 0) for scenario in scenarios]
-    return min(MOST_GPUS, max(LEAST_GPUS, int(sum(asked))))
+    return min(pool.MOST_GPUS, max(LEAST_GPUS, int(sum(asked))))
 
 
 def foreign_conditions(scenario: recording.Scenario) -> Sequence[tuple[float, Mapping[str, Any]]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from modelserve import errors
-from modelserve.api import names, quantities, wire
+from modelserve.api import names, pool, quantities, wire
 from modelserve.catalog import gpus, layers
 from modelserve.catalog import images as catalogue
 from modelserve.decide import coldstart, nodefacts
@@ -29,8 +29,6 @@ from servelab.timing import jitter, routes, transfers
 UNKNOWN_IMAGE_BYTES = 200_000_000
 # An engine that cannot start as written gets this far, in emulated seconds: its imports.
 REFUSAL_S = 9.0
-# Of any node (``gpusPerNode`` of a pool): so many at most finds who asked for none.
-MOST_GPUS = 64
 # What argparse exits with.
 USAGE_EXIT_CODE = 2
 
@@ -127,7 +125,8 @@ def _engine(
         launch = _launch(launches.written(spec.raw, pod.annotations), gpu.key)
         found = slices.seen_by(spec.raw, gpu)
         if launch is not None:
-            ranks.check(launch, MOST_GPUS if found is None else found)
+            # Who asked for none finds all that the node has.
+            ranks.check(launch, pool.MOST_GPUS if found is None else found)
     except errors.UsageError as error:
         return EnginePlan(spec, gpu, _refused(spec), error.told(), USAGE_EXIT_CODE)
     except errors.InputError as error:

@@ -62,8 +62,8 @@ def refusal(*words: str) -> errors.UsageError:
         ("M --lora-modules x", "vllm serve: error: Invalid JSON format for --lora-modules: x"),
         (
             "M --lora-modules [1]",
-            "vllm serve: error: Invalid fields for --lora-modules: [1] - argument after ** must be "
-            "a mapping, not list",
+            "vllm serve: error: Invalid fields for --lora-modules: [1] - vllm.entrypoints.openai."
+            "models.protocol.LoRAModulePath() argument after ** must be a mapping, not list",
         ),
         (
             'M --lora-modules {"name":"a"}',

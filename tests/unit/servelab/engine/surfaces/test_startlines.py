@@ -35,3 +35,13 @@ def test_a_checkpoint_is_loaded_file_by_file(n_bytes: int, count: int) -> None:
 
 def test_of_a_checkpoint_that_is_not_read_no_file_is() -> None:
     assert not list(startlines.shards(0))
+
+
+def test_the_seconds_of_a_phase_stand_at_its_marks() -> None:
+    text = f"took {startlines.took('.2f')} s, {startlines.paced(1, 4)}"
+    assert startlines.timed(text, 8.0) == "took 8.00 s, 00:02<00:06,  2.00s/it"
+
+
+@pytest.mark.parametrize("word", ["{took:x}", "{pace:1/0}", "took:.2f", "{"])
+def test_no_word_of_a_command_line_is_a_mark(word: str) -> None:
+    assert startlines.timed(f"served_model_name={word}", 8.0) == f"served_model_name={word}"

@@ -1,10 +1,11 @@
 """The cold start of an engine container."""
 
 from modelserve.api import wire
+from servelab.engine.surfaces import startlines
 from servelab.node.pods import starting
 from servelab.timing import transfers
 
-LINE = starting.Line(1.0, "Loading weights took {took:.2f} seconds")
+LINE = starting.Line(1.0, f"Loading weights took {startlines.took('.2f')} seconds")
 STEP = starting.Step(wire.Phase.WEIGHT_LOAD, transfers.Work(3.0), 3.0, (LINE,))
 BEGAN_S, SCALE = 1000.0, 20.0
 
