@@ -7,9 +7,9 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from modelserve.decide import observation, record, scaling, state
+from modelserve.decide import claims, observation, record, scaling, state
 
-HOURS_S = 4 * 3600.0
+HOURS_S = 8 * 3600.0
 PARAMETERS = observation.Parameters(slots=8, cold_start_s=30, service_s=2, min_replicas=1)
 FEW = settings(max_examples=15, deadline=None)
 
@@ -78,6 +78,7 @@ def test_against_an_hpa_that_never_gives_in_the_writes_get_rare(
     assert 3 <= len(ours) <= math.log2(3600 / 60) + HOURS_S / 3600 + 2
     # It may look at once or a while later, which blurs equal waits.
     assert all(after >= before - sync_s for before, after in itertools.pairwise(waits_s))
+    assert max(waits_s) <= claims.LONGEST_WAIT_S + sync_s + every_s
     assert all(each.conflict for each in said[2:] if each.current == wanted)
 
 
